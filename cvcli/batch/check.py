@@ -1,0 +1,71 @@
+"""Find, before anything is written, the images that a chain does not fit."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import product
+
+import cvcli.codecs as codecs
+from cvcli.batch.files import read_file
+from cvcli.batch.orient import oriented
+from cvcli.batch.plan import Job, Plan
+from cvcli.batch.report import Report
+from cvcli.core.chain import Chain
+from cvcli.core.spec import ITEMSIZE, MAX_CHANNELS, ImageSpec
+from cvcli.errors import CvcliError, ParameterError
+
+# Enough of a file for the headers of all common formats.
+_HEAD_NBYTES = 1 << 16
+
+
+def fits_every_image(chain: Chain) -> bool:
+    """Return whether a chain can fail on no image, going by the smallest ones of every kind."""
+    try:
+        for dtype, channels in product(ITEMSIZE, range(1, MAX_CHANNELS + 1)):
+            chain.plan(ImageSpec(1, 1, channels, dtype))
+    except ParameterError:
+        return False
+    return True
+
+
+def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int) -> Plan:
+    """Return the plan without the images whose size or kind the chain refuses.
+
+    They are reported as failed. If it suits none of them, the parameters are wrong, not the
+    images: then the first refusal is raised. Headers are read only for a chain that may refuse an image.
+    """
+    if fits_every_image(chain):
+        return plan
+    with ThreadPoolExecutor(threads) as pool:
+        verdicts = list(pool.map(lambda job: _verdict(job, chain), plan.jobs))
+    refused = [
+        (job, error)
+        for job, error in zip(plan.jobs, verdicts, strict=True)
+        if isinstance(error, ParameterError)
+    ]
+    if refused and None not in verdicts:
+        job, error = refused[0]
+        raise ParameterError(f"{job.input}: {error}", error.tip)
+    for job, error in refused:
+        report.fail(job.index, f"{job.input}: {error}", error.tip)
+    lost = {job.index for job, _ in refused}
+    return replace(plan, jobs=tuple(job for job in plan.jobs if job.index not in lost))
+
+
+def _verdict(job: Job, chain: Chain) -> CvcliError | None:
+    """Return why an image can't be run, None if it can; unreadable ones are the run's to report."""
+    try:
+        header = _header(job)
+        oriented(chain, header.orientation).plan(header.spec)
+    except CvcliError as error:
+        return error
+    return None
+
+
+def _header(job: Job) -> codecs.Header:
+    try:
+        with job.input.open("rb") as file:
+            return codecs.probe(file.read(_HEAD_NBYTES))
+    except (CvcliError, OSError):
+        return codecs.probe(read_file(job.input))

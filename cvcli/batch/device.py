@@ -1,0 +1,207 @@
+"""The device stage: upload, chain and download of whole batches on a ring of streams."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from cvcli.batch.report import Report
+from cvcli.batch.slots import Batch, Slot, as_images
+from cvcli.core.engine import Engine, engine_of
+from cvcli.core.images import Placed, pack, packed_nbytes
+from cvcli.core.launch import run_plans
+from cvcli.core.memory import Buffer
+from cvcli.core.stream import Event, Stream
+from cvcli.devices import find
+from cvcli.errors import DeviceError, OutOfMemoryError
+
+
+@dataclass(slots=True)
+class Done:
+    """Images whose pixels are back in host memory, or the reason why not."""
+
+    slots: list[Slot]
+    buffer: Buffer | None
+    placed: Sequence[Placed]
+    device: str
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A batch on its way through a device, with the events between its stages."""
+
+    slots: list[Slot]
+    output: Buffer
+    placed: Sequence[Placed]
+    engine: Engine
+    events: list[Event]
+    keep: tuple[object, ...]
+
+
+class DeviceStage:
+    """Runs batches on one device, started in the background.
+
+    ``deliver`` gets what comes back; ``abort`` gets what makes the device unusable.
+    """
+
+    def __init__(
+        self,
+        device: str,
+        streams: int,
+        report: Report,
+        deliver: Callable[[Done], None],
+        abort: Callable[[BaseException], None],
+    ) -> None:
+        self._count, self._report = streams, report
+        self._deliver, self._abort = deliver, abort
+        self._batches: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
+        self._flights: queue.SimpleQueue[_Flight | None] = queue.SimpleQueue()
+        self._ring: list[Stream] = []
+        self._turn = 0
+        self._engine: Future[Engine] = Future()
+        self._threads = [
+            threading.Thread(target=target, args=args, name=f"cvcli-{name}", daemon=True)
+            for name, target, args in (
+                ("launch", self._launch_all, (device,)),
+                ("land", self._land_all, ()),
+            )
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def ready(self) -> Engine | None:
+        """Return the device's engine if it has started."""
+        return self._engine.result() if self._engine.done() else None
+
+    def submit(self, batch: Batch) -> None:
+        """Queue a batch; its slots come back through ``deliver``."""
+        self._batches.put(batch)
+
+    def close(self) -> None:
+        """Wait until everything queued has been delivered."""
+        self._batches.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _launch_all(self, device: str) -> None:
+        try:
+            engine = self._open(device)
+            self._ring = [Stream(engine.device.name) for _ in range(self._count)]
+            self._report.device = engine.device.name
+            self._engine.set_result(engine)
+            while (batch := self._batches.get()) is not None:
+                self._fly(engine, batch.arena, batch.slots)
+                del batch
+        except BaseException as error:
+            self._abort(error)
+        finally:
+            self._flights.put(None)
+
+    def _open(self, device: str) -> Engine:
+        if device != "auto":
+            return engine_of(find.parse_device(device))
+        if find.gpu_count() and not find.cupy_installed():
+            note = f"an NVIDIA GPU is idle: to use it, {find.cupy_tip()}"
+            self._report.notes.append(note)
+            return engine_of("cpu")
+        try:
+            return engine_of(find.default_device_name())
+        except DeviceError as error:
+            self._report.notes.append(f"running on the CPU ({error})")
+            return engine_of("cpu")
+
+    def _fly(self, engine: Engine, arena: Buffer, slots: list[Slot]) -> None:
+        """Run slots as one batch; without room for it, as halves, at last on the CPU."""
+        try:
+            flight = self._launch(engine, arena, slots)
+        except OutOfMemoryError as error:
+            self._split(engine, arena, slots, error)
+        except DeviceError as error:
+            self._deliver(Done(slots, None, (), engine.device.name, str(error)))
+        else:
+            self._flights.put(flight)
+
+    def _split(
+        self, engine: Engine, arena: Buffer, slots: list[Slot], error: OutOfMemoryError
+    ) -> None:
+        if len(slots) > 1:
+            middle = len(slots) // 2
+            self._fly(engine, arena, slots[:middle])
+            self._fly(engine, arena, slots[middle:])
+        elif engine.device.kind == "cpu":
+            self._deliver(Done(slots, None, (), "cpu", str(error)))
+        else:
+            self._report.note(slots[0].job.index, f"run on the CPU: {error}")
+            self._fly(engine_of("cpu"), arena, slots)
+
+    def _launch(self, engine: Engine, arena: Buffer, slots: list[Slot]) -> _Flight:
+        stream = self._next_stream(engine)
+        targets = [slot.plan.target for slot in slots]
+        sources = [slot.placed for slot in slots]
+        size = packed_nbytes(targets)
+        events = [Event(stream.device, timing=True) for _ in range(4)]
+        events[0].record(stream)
+        here = engine.device.kind == "cpu"
+        src = arena if here else self._upload(engine, arena, sources, stream)
+        shift = 0 if here else sources[0].offset
+        moved = [Placed(p.spec, p.offset - shift, p.row_pitch) for p in sources]
+        events[1].record(stream)
+        dst = pack(engine.allocate(size), targets)
+        run_plans(engine, as_images(src, moved), dst, [slot.plan for slot in slots], stream)
+        events[2].record(stream)
+        output = dst.buffer
+        if not here:
+            output = engine.allocate_staging(size)
+            engine.copy(output, dst.buffer, size, stream)
+        events[3].record(stream)
+        return _Flight(slots, output, dst.placed(), engine, events, (arena, src, dst.buffer))
+
+    def _upload(
+        self, engine: Engine, arena: Buffer, sources: Sequence[Placed], stream: Stream
+    ) -> Buffer:
+        begin = sources[0].offset
+        nbytes = sources[-1].offset + sources[-1].spec.nbytes - begin
+        buffer = engine.allocate(nbytes)
+        engine.copy(buffer, arena, nbytes, stream, of=begin)
+        return buffer
+
+    def _next_stream(self, engine: Engine) -> Stream:
+        if self._ring[0].device != engine.device.name:
+            return Stream(engine.device.name)
+        self._turn += 1
+        return self._ring[self._turn % len(self._ring)]
+
+    def _land_all(self) -> None:
+        while (flight := self._flights.get()) is not None:
+            self._deliver(self._land(flight))
+            del flight
+
+    def _land(self, flight: _Flight) -> Done:
+        name = flight.engine.device.name
+        try:
+            flight.events[-1].sync()
+            self._measure(flight)
+        except DeviceError as error:
+            return Done(flight.slots, None, (), name, str(error))
+        return Done(flight.slots, flight.output, flight.placed, name)
+
+    def _measure(self, flight: _Flight) -> None:
+        labels = ("upload", flight.slots[0].plan.label, "download")
+        moved = [
+            (slot.plan.source.nbytes, slot.plan.target.nbytes, slot.job.index)
+            for slot in flight.slots
+        ]
+        total_in, total_out = (sum(item[i] for item in moved) for i in (0, 1))
+        for i, label in enumerate(labels):
+            if label != labels[1] and flight.engine.device.kind == "cpu":
+                continue
+            seconds = flight.events[i + 1].elapsed(flight.events[i]) / 1e3
+            for nbytes_in, nbytes_out, index in moved:
+                counted = (nbytes_in, nbytes_in + nbytes_out, nbytes_out)[i]
+                whole = (total_in, total_in + total_out, total_out)[i]
+                share = seconds * counted / whole
+                self._report.add_busy(label, share, counted, index=index)

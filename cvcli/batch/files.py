@@ -1,0 +1,179 @@
+"""Whole files in, whole files out: an output is complete or absent, whenever the process dies.
+
+An output is written under a temporary name beside its target, then renamed over it. There is no
+fsync: the promise covers the death of the process, not of the machine.
+"""
+
+# System calls go by their own names here, as which of them is made is the point.
+# ruff: noqa: PTH101, PTH104, PTH105, PTH108, PTH114, PTH116, PTH123, PTH208
+
+import contextlib
+import errno
+import os
+import platform
+import re
+import secrets
+import stat
+import sys
+import zlib
+from pathlib import Path
+
+from cvcli.errors import ImageError
+
+_WORDS = {
+    errno.ENOENT: "no such file",
+    errno.ENOTDIR: "a parent of it is not a folder",
+    errno.EEXIST: "output exists",
+}
+_NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
+# Part of the temporary name, so that a folder shared by several machines is safe: a process
+# number means something on its own machine only.
+_HOST = f"{zlib.crc32(platform.node().encode(errors='replace')):08x}"
+_TEMPORARY = re.compile(rf"\.cvcli-(\d+)-{_HOST}[0-9a-f]{{16}}\.tmp")
+
+Identity = tuple[int, int]
+EXISTS_TIP = "use --overwrite to replace it, or --skip-existing to leave it"
+
+
+def reason(error: OSError) -> str:
+    """Why a file operation failed, in a few lower-case words and without the path."""
+    if error.errno is None:
+        return str(error)
+    text = _WORDS.get(error.errno) or os.strerror(error.errno)
+    return text[:1].lower() + text[1:]
+
+
+def identity_of(path: str) -> Identity | None:
+    """What makes two spellings one file: links are followed unless they are broken."""
+    for look in (os.stat, os.lstat):
+        try:
+            status = look(path)
+        except (OSError, ValueError):
+            continue
+        return status.st_dev, status.st_ino
+    return None
+
+
+def input_trouble(path: str) -> str | None:
+    """Why this can't be an input file, or None."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError as error:
+        return "broken link" if os.path.islink(path) else reason(error)
+    except OSError as error:
+        return reason(error)
+    except ValueError:
+        return "not a possible file name"
+    if not stat.S_ISREG(mode):
+        return "not a regular file"
+    return None if os.access(path, os.R_OK) else "permission denied"
+
+
+def read_file(path: Path) -> bytes:
+    """All bytes of a file that holds at least one; `ImageError` says why it can't be read."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ImageError(f"{path}: {reason(error)}") from error
+    if not data:
+        raise ImageError(f"{path}: empty file")
+    return data
+
+
+def write_atomic(path: Path, data: bytes | memoryview, *, overwrite: bool) -> None:
+    """Put ``data`` at ``path``, whole or not at all; folders above it are made.
+
+    Without ``overwrite`` a file already there, even one that appeared a moment ago, stays and
+    `ImageError` is raised. With it, the file that is replaced hands on its permissions; a link
+    is itself replaced, never what it points to.
+    """
+    temporary = path.parent / _temporary_name()
+    try:
+        _make_folder(path.parent)
+        try:
+            _write_new(temporary, data, _permissions(path) if overwrite else None)
+            _place(temporary, path, overwrite)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        tip = EXISTS_TIP if error.errno == errno.EEXIST else None
+        raise ImageError(f"{path}: {reason(error)}", tip) from error
+
+
+def remove_stale(folder: Path) -> int:
+    """Remove what dead processes of this machine left half-written in ``folder``; how many."""
+    removed = 0
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return 0
+    for name in names:
+        match = _TEMPORARY.fullmatch(name)
+        if match and not _alive(int(match[1])):
+            with contextlib.suppress(OSError):
+                os.unlink(folder / name)
+                removed += 1
+    return removed
+
+
+def _temporary_name() -> str:
+    return f".cvcli-{os.getpid()}-{_HOST}{secrets.token_hex(8)}.tmp"
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        # EEXIST would read as "output exists", but it is the folder's name that is taken.
+        raise NotADirectoryError(errno.ENOTDIR, "", os.fspath(folder)) from error
+
+
+def _permissions(path: Path) -> int | None:
+    if path.is_symlink() or not path.is_file():
+        return None
+    return path.stat().st_mode & 0o777
+
+
+def _write_new(temporary: Path, data: bytes | memoryview, permissions: int | None) -> None:
+    with open(temporary, "xb") as file:
+        if permissions is not None:
+            with contextlib.suppress(OSError):
+                os.chmod(temporary, permissions)
+        file.write(data)
+
+
+def _place(temporary: Path, path: Path, overwrite: bool) -> None:
+    if overwrite:
+        os.replace(temporary, path)
+        return
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _rename_without_links(temporary, path)
+    else:
+        os.unlink(temporary)
+
+
+def _rename_without_links(temporary: Path, path: Path) -> None:
+    # Windows refuses to rename onto a file; elsewhere nothing portable does, and a check just
+    # before the rename is the best there is on a file system without hard links.
+    if sys.platform != "win32" and os.path.lexists(path):
+        raise FileExistsError(errno.EEXIST, "", os.fspath(path))
+    os.rename(temporary, path)
+
+
+def _alive(pid: int) -> bool:
+    if sys.platform == "win32":
+        return True  # os.kill would send Ctrl-C to the process there, so nothing counts as dead
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True

@@ -1,0 +1,330 @@
+"""The measured record of a run: what became of every image, and how long each stage was busy.
+
+JSON, schema version 1. Every name ends in its unit: ``_s`` seconds, ``ms`` milliseconds, bytes in
+bytes; MB and GB are 10^6 and 10^9 bytes. The text is ASCII, escaped. ::
+
+    schema_version, command, version, device   the run; command is one string
+    started     ISO 8601 in UTC, null in a dry run
+    wall_s      from the start to the end of the run
+    totals      images (ok), failed, skipped, planned, bytes_in, bytes_out (of ok images),
+                images_per_s, mb_per_s (file bytes read of ok images, over the wall clock)
+    notes       what is worth knowing of the whole run
+    stages      name, busy_s (summed over threads), share (of all busy time), nbytes,
+                gb_per_s (null where no bytes were counted), in pipeline order
+    images      a row for each input, in the order of the plan:
+                index, input, output, status, error, tip, width_in, height_in, width_out,
+                height_out, bytes_in, bytes_out, device, notes (list), ms (stage -> time);
+                input_b64 and output_b64 besides, where the path is not UTF-8
+
+``status`` is ok, failed, skipped (the output existed) or planned (not reached: a dry run, or a run
+that was interrupted). What isn't known is null.
+
+CSV is a row an image with the same columns, notes joined by "; ", a column ``ms: STAGE`` for each
+stage, and schema_version in front. It is UTF-8; a byte of a path that isn't is
+written as "\\udcXX".
+"""
+
+import base64
+import csv
+import io
+import json
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from cvcli.batch.files import write_atomic
+from cvcli.batch.plan import Plan
+from cvcli.errors import UsageError
+
+SCHEMA_VERSION = 1
+HOST_STAGES = ("read", "decode", "encode", "write")
+_BEFORE = ("read", "decode", "upload")
+_AFTER = ("download", "encode", "write")
+
+Status = Literal["ok", "failed", "skipped", "planned"]
+
+
+@dataclass(slots=True)
+class Row:
+    """What became of one input."""
+
+    index: int
+    input: Path
+    output: Path | None
+    status: Status = "planned"
+    error: str | None = None
+    tip: str | None = None
+    width_in: int | None = None
+    height_in: int | None = None
+    width_out: int | None = None
+    height_out: int | None = None
+    bytes_in: int | None = None
+    bytes_out: int | None = None
+    device: str | None = None
+    notes: list[str] = field(default_factory=list)
+    ms: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as the schema has it."""
+        row = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return row | _path_fields("input", self.input) | _path_fields("output", self.output)
+
+
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """How busy one stage was, over all threads and images."""
+
+    name: str
+    busy_s: float
+    share: float
+    nbytes: int
+    gb_per_s: float | None
+
+
+class Report:
+    """Filled by many threads at once; the clock runs from its making to `close`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        command: str = "",
+        version: str = "",
+        device: str = "",
+        device_stages: Iterable[str] = (),
+    ) -> None:
+        """``device_stages`` are launch labels in chain order; others follow as they are met."""
+        self.command, self.version, self.device = command, version, device
+        self.rows: tuple[Row, ...] = _planned_rows(plan)
+        self.notes: list[str] = []
+        self.started = datetime.now(UTC)
+        self._clock = time.perf_counter()
+        self._wall_s: float | None = None
+        self._lock = threading.Lock()
+        self._labels = list(device_stages)
+        self._busy: dict[str, float] = dict.fromkeys((*HOST_STAGES, *self._labels), 0.0)
+        self._nbytes: Counter[str] = Counter()
+        self._status = Counter(row.status for row in self.rows)
+        self._bytes_in = self._bytes_out = 0
+
+    def add_busy(
+        self, stage: str, seconds: float, nbytes: int = 0, *, index: int | None = None
+    ) -> None:
+        """Time a stage was busy and bytes it moved; ``index`` adds the time to that image too."""
+        with self._lock:
+            if stage not in self._busy:
+                self._busy[stage] = 0.0
+                self._labels.append(stage)
+            self._busy[stage] += seconds
+            self._nbytes[stage] += nbytes
+            if index is not None:
+                ms = self.rows[index].ms
+                ms[stage] = ms.get(stage, 0.0) + seconds * 1e3
+
+    def opened(self, index: int, *, width: int, height: int, bytes_in: int) -> None:
+        """An image was decoded: its size in pixels and its file's bytes."""
+        with self._lock:
+            row = self.rows[index]
+            row.width_in, row.height_in, row.bytes_in = width, height, bytes_in
+
+    def note(self, index: int, text: str) -> None:
+        """Something worth knowing about an image that did not stop it, once for each text."""
+        with self._lock:
+            if text not in self.rows[index].notes:
+                self.rows[index].notes.append(text)
+
+    def finish(
+        self, index: int, *, width: int, height: int, bytes_out: int, device: str | None = None
+    ) -> None:
+        """An output is in place; ``device`` where it isn't the run's own."""
+        with self._lock:
+            row = self.rows[index]
+            row.width_out, row.height_out, row.bytes_out = width, height, bytes_out
+            row.device = device or self.device
+            self._set_status(row, "ok")
+            self._bytes_in += row.bytes_in or 0
+            self._bytes_out += bytes_out
+
+    def fail(self, index: int, error: str, tip: str | None = None) -> None:
+        """An image failed; ``error`` is one sentence that names its file."""
+        with self._lock:
+            row = self.rows[index]
+            row.error, row.tip = error, tip
+            self._set_status(row, "failed")
+
+    def _set_status(self, row: Row, status: Status) -> None:
+        if row.status != "planned":
+            raise ValueError(f"image {row.index} was already {row.status}")
+        self._status[row.status] -= 1
+        row.status = status
+        self._status[status] += 1
+
+    def close(self) -> None:
+        """Stop the clock, once."""
+        with self._lock:
+            if self._wall_s is None:
+                self._wall_s = time.perf_counter() - self._clock
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds since the report was made, up to `close`."""
+        return time.perf_counter() - self._clock if self._wall_s is None else self._wall_s
+
+    @property
+    def images(self) -> int:
+        """Images done."""
+        return self._status["ok"]
+
+    @property
+    def failed(self) -> int:
+        """Images that failed, problems of the plan among them."""
+        return self._status["failed"]
+
+    @property
+    def skipped(self) -> int:
+        """Images left alone as their output existed."""
+        return self._status["skipped"]
+
+    @property
+    def failures(self) -> tuple[Row, ...]:
+        """The failed images, in the order of the plan."""
+        return tuple(row for row in self.rows if row.status == "failed")
+
+    @property
+    def images_per_s(self) -> float:
+        """Images done, over the wall clock."""
+        return _per(self.images, self.wall_s)
+
+    @property
+    def mb_per_s(self) -> float:
+        """Megabytes (10^6) a second of input: file bytes read of the images done."""
+        return _per(self._bytes_in / 1e6, self.wall_s)
+
+    def stages(self) -> list[StageRow]:
+        """Every stage in pipeline order; shares are of the sum of busy time and add up to 1."""
+        with self._lock:
+            busy, nbytes = dict(self._busy), dict(self._nbytes)
+            names = _pipeline_order(self._labels)
+        total = sum(busy.values())
+        return [
+            StageRow(name, busy[name], _per(busy[name], total), moved, _rate(moved, busy[name]))
+            for name in names
+            for moved in (nbytes.get(name, 0),)
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole report as the schema has it."""
+        wall_s = self.wall_s
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "command": self.command,
+            "version": self.version,
+            "device": self.device,
+            "started": self.started.isoformat(timespec="seconds"),
+            "wall_s": wall_s,
+            "totals": {
+                "images": self.images,
+                "failed": self.failed,
+                "skipped": self.skipped,
+                "planned": self._status["planned"],
+                "bytes_in": self._bytes_in,
+                "bytes_out": self._bytes_out,
+                "images_per_s": _per(self.images, wall_s),
+                "mb_per_s": _per(self._bytes_in / 1e6, wall_s),
+            },
+            "notes": list(self.notes),
+            "stages": [asdict(stage) for stage in self.stages()],
+            "images": [row.to_json() for row in self.rows],
+        }
+
+    def write(self, path: Path) -> None:
+        """Write the report as JSON or CSV, by suffix; one already there is replaced."""
+        check_report_path(path)
+        render = _as_csv if path.suffix.lower() == ".csv" else dump_json
+        write_atomic(path, render(self.to_json()).encode(errors="backslashreplace"), overwrite=True)
+
+
+def check_report_path(path: Path) -> None:
+    """Refuse a report that could not be written, before the run."""
+    if path.suffix.lower() not in (".json", ".csv"):
+        raise UsageError(f"{path}: a report is a .json or a .csv file")
+    if path.is_dir():
+        raise UsageError(f"{path}: a report can't be written over a folder")
+    for parent in path.parents:
+        if parent.exists() and not parent.is_dir():
+            raise UsageError(f"{path}: {parent} is not a folder")
+
+
+def dry_run(plan: Plan, *, command: str = "", version: str = "") -> dict[str, Any]:
+    """The plan in the report's schema: what would be done has status "planned"."""
+    report = Report(plan, command=command, version=version).to_json()
+    return report | {"started": None, "wall_s": 0.0}
+
+
+def dump_json(report: dict[str, Any]) -> str:
+    """A report, or a dry run, as ASCII text with an image on each line."""
+    lines = [f" {json.dumps(key)}: {_dump_value(value)}" for key, value in report.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _dump_value(value: object) -> str:
+    if not isinstance(value, list) or not value:
+        return json.dumps(value)
+    return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+
+
+def _as_csv(report: dict[str, Any]) -> str:
+    stages = [stage["name"] for stage in report["stages"]]
+    skeleton = Row(0, Path(), None).to_json()
+    columns = ["schema_version", *skeleton, "input_b64", "output_b64"]
+    columns.remove("ms")
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns + [f"ms: {stage}" for stage in stages])
+    for row in report["images"]:
+        row |= {"schema_version": SCHEMA_VERSION, "notes": "; ".join(row["notes"])}
+        cells = [row.get(column) for column in columns]
+        writer.writerow(cells + [row["ms"].get(stage) for stage in stages])
+    return text.getvalue()
+
+
+def _planned_rows(plan: Plan) -> tuple[Row, ...]:
+    rows = [Row(job.index, job.input, job.output) for job in plan.jobs]
+    rows += [Row(job.index, job.input, job.output, "skipped") for job in plan.skipped]
+    rows += [
+        Row(problem.index, problem.input, problem.output, "failed", problem.message, problem.tip)
+        for problem in plan.problems
+    ]
+    return tuple(sorted(rows, key=lambda row: row.index))
+
+
+def _pipeline_order(labels: Sequence[str]) -> list[str]:
+    """Uploads and downloads are listed only where there were any."""
+    known = {*HOST_STAGES, *labels}
+    middle = [label for label in labels if label not in (*_BEFORE, *_AFTER)]
+    return [name for name in (*_BEFORE, *middle, *_AFTER) if name in known]
+
+
+def _path_fields(name: str, path: Path | None) -> dict[str, str | None]:
+    if path is None:
+        return {name: None}
+    text = str(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return {name: text, f"{name}_b64": base64.b64encode(os.fsencode(text)).decode("ascii")}
+    return {name: text}
+
+
+def _per(amount: float, whole: float) -> float:
+    return amount / whole if whole > 0 else 0.0
+
+
+def _rate(nbytes: int, seconds: float) -> float | None:
+    return nbytes / seconds / 1e9 if nbytes and seconds > 0 else None

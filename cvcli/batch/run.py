@@ -1,0 +1,333 @@
+"""Run a plan: decode, device and encode stages that overlap, bounded in bytes.
+
+One pool of workers both decodes and encodes. It takes finished images first, so memory drains
+before more is filled and neither side starves, whatever the codecs cost.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cvcli.codecs as codecs
+from cvcli.batch.check import check_inputs
+from cvcli.batch.device import DeviceStage, Done
+from cvcli.batch.files import read_file, remove_stale, write_atomic
+from cvcli.batch.orient import oriented
+from cvcli.batch.plan import Job, Plan
+from cvcli.batch.report import Report
+from cvcli.batch.slots import Batch, Slot, array_at
+from cvcli.core.chain import Chain, MapPlan
+from cvcli.core.engine import engine_of
+from cvcli.core.images import Placed
+from cvcli.core.memory import Buffer
+from cvcli.core.spec import ImageSpec
+from cvcli.devices.cpu import cpu_threads
+from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
+
+_MIB = 1 << 20
+# Pixels in flight for each worker. Twice this much fills the caches of two cores and no more.
+_WORKER_NBYTES = 48 * _MIB
+_BATCH_NBYTES = {"cpu": 16 * _MIB, "cuda": 64 * _MIB}
+_DEVICE_NBYTES = {"cpu": 0, "cuda": 1024 * _MIB}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run: ``None`` leaves a choice to the machine."""
+
+    device: str = "auto"
+    batch_size: int | None = None
+    streams: int = 2
+    jobs: int | None = None
+    quality: int | None = None
+    overwrite: bool = False
+    fail_fast: bool = False
+    max_pixels: int | None = None
+
+
+@dataclass(slots=True)
+class _Finished:
+    """One image ready to be encoded."""
+
+    slot: Slot
+    buffer: Buffer
+    placed: Placed
+    device: str
+
+
+@dataclass(slots=True)
+class _State:
+    """What the workers share; guarded by the condition."""
+
+    todo: deque[Job]
+    change: threading.Condition = field(default_factory=threading.Condition)
+    finished: deque[_Finished] = field(default_factory=deque)
+    open: dict[tuple[str, int], Batch] = field(default_factory=dict)
+    reading: int = 0
+    nbytes: int = 0
+    left: int = 0
+    stop: bool = False
+    error: BaseException | None = None
+
+
+class Runner:
+    """One run of a chain over a plan's jobs; `run` is the way in."""
+
+    def __init__(self, plan: Plan, chain: Chain, options: Options, report: Report) -> None:
+        self._chain, self._options, self._report = chain, options, report
+        self._state = _State(deque(plan.jobs), left=len(plan.jobs))
+        self._jobs = options.jobs or cpu_threads()
+        self._max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
+        self._stage = DeviceStage(
+            options.device, options.streams, report, self._deliver, self._abort
+        )
+
+    def run(self, tick: Callable[[Report], None]) -> None:
+        """Run to the end; ``tick`` is called now and then from the calling thread."""
+        threads = [
+            threading.Thread(target=self._work, name=f"cvcli-worker-{i}", daemon=True)
+            for i in range(max(1, min(self._jobs, self._state.left)))
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            self._watch(tick)
+        except BaseException:
+            self._stop(discard=True)
+            raise
+        finally:
+            for thread in threads:
+                thread.join()
+            self._stage.close()
+        if self._state.error is not None:
+            raise self._state.error
+
+    def _watch(self, tick: Callable[[Report], None]) -> None:
+        state = self._state
+        while True:
+            with state.change:
+                if state.change.wait_for(lambda: state.left <= 0, timeout=0.1):
+                    return
+            tick(self._report)
+
+    def _work(self) -> None:
+        try:
+            while (task := self._next()) is not None:
+                if isinstance(task, _Finished):
+                    self._encode(task)
+                else:
+                    self._decode(task)
+                del task
+        except BaseException as error:
+            self._abort(error)
+
+    def _next(self) -> _Finished | Job | None:
+        state = self._state
+        with state.change:
+            while state.left > 0:
+                if state.finished:
+                    return state.finished.popleft()
+                if state.todo and state.nbytes < self._budget():
+                    state.reading += 1
+                    return state.todo.popleft()
+                if not state.reading and self._close_all():
+                    continue
+                state.change.wait()
+        return None
+
+    def _budget(self) -> int:
+        return self._jobs * _WORKER_NBYTES + _DEVICE_NBYTES[self._kind()]
+
+    def _kind(self) -> str:
+        engine = self._stage.ready()
+        return engine.device.kind if engine is not None else "cpu"
+
+    def _close_all(self) -> bool:
+        """Send off whatever batches are open: nothing more can join them now."""
+        state = self._state
+        batches = [batch for batch in state.open.values() if not batch.decoding]
+        for batch in batches:
+            self._close(batch)
+        return bool(batches)
+
+    def _close(self, batch: Batch) -> None:
+        """Take a batch out of the open ones; it goes off once its decoders are through."""
+        state = self._state
+        state.open = {key: other for key, other in state.open.items() if other is not batch}
+        batch.closed = True
+        if not batch.decoding:
+            self._submit(batch)
+
+    def _submit(self, batch: Batch) -> None:
+        if batch.slots:
+            self._stage.submit(batch)
+
+    def _decode(self, job: Job) -> None:
+        batch = None
+        try:
+            with self._timed("read", job) as moved:
+                data = read_file(job.input)
+                moved.append(len(data))
+            header, plan = self._examine(job, data)
+            batch, slot = self._reserve(job, header, plan)
+            with self._timed("decode", job, slot.plan.source.nbytes):
+                codecs.decode(data, header, batch.array(slot))
+            self._opened(batch, None)
+        except CvcliError as error:
+            self._fail(job, error)
+            self._opened(batch, job)
+
+    def _examine(self, job: Job, data: bytes) -> tuple[codecs.Header, MapPlan]:
+        header = codecs.probe(data, self._max_pixels)
+        spec = header.spec
+        self._report.opened(job.index, width=spec.width, height=spec.height, bytes_in=len(data))
+        if header.frames > 1:
+            self._report.note(job.index, f"only the first of {header.frames} frames is kept")
+        plan = oriented(self._chain, header.orientation).plan(spec)
+        fault = codecs.encodable(plan.target, job.format or header.format)
+        if fault is not None:
+            raise ImageError(fault, tip="choose another --format, such as png")
+        return header, plan
+
+    def _reserve(self, job: Job, header: codecs.Header, plan: MapPlan) -> tuple[Batch, Slot]:
+        state, spec = self._state, plan.source
+        key = spec.dtype, spec.channels
+        with state.change:
+            batch = state.open.get(key)
+            if batch is not None and not batch.has_room(spec):
+                self._close(batch)
+                batch = None
+            if batch is None:
+                batch = state.open[key] = self._new_batch(spec)
+            slot = batch.reserve(job, header, plan)
+            state.nbytes += slot.nbytes
+            if len(batch.slots) == batch.limit:
+                self._close(batch)
+            return batch, slot
+
+    def _new_batch(self, spec: ImageSpec) -> Batch:
+        engine = self._stage.ready() or engine_of("cpu")
+        size, limit = _BATCH_NBYTES[engine.device.kind], self._options.batch_size
+        if limit is not None:
+            size = max(size, limit * spec.nbytes)
+        size = max(spec.nbytes, min(size, self._budget() // 2))
+        try:
+            arena = engine.allocate_staging(size)
+        except OutOfMemoryError:
+            arena = engine_of("cpu").allocate_staging(size)
+        return Batch(arena, limit or 1 << 30)
+
+    def _opened(self, batch: Batch | None, failed: Job | None) -> None:
+        """Note that a decoder is through; a failed image gives its slot up."""
+        state = self._state
+        with state.change:
+            state.reading -= 1
+            if batch is not None:
+                batch.decoding -= 1
+                lost = [slot for slot in batch.slots if slot.job is failed]
+                batch.slots = [slot for slot in batch.slots if slot.job is not failed]
+                state.nbytes -= sum(slot.nbytes for slot in lost)
+                if batch.closed and not batch.decoding:
+                    self._submit(batch)
+            state.change.notify_all()
+
+    def _deliver(self, done: Done) -> None:
+        if done.buffer is None:
+            for slot in done.slots:
+                self._fail(slot.job, ImageError(done.error or "failed"), slot)
+            return
+        state = self._state
+        with state.change:
+            for slot, placed in zip(done.slots, done.placed, strict=True):
+                state.finished.append(_Finished(slot, done.buffer, placed, done.device))
+            state.change.notify_all()
+
+    def _encode(self, item: _Finished) -> None:
+        job, target = item.slot.job, item.placed.spec
+        image = array_at(item.buffer, item.placed)
+        try:
+            with self._timed("encode", job, target.nbytes):
+                data = codecs.encode(
+                    image,
+                    job.format or item.slot.header.format,
+                    quality=self._options.quality,
+                    source=item.slot.header,
+                )
+            with self._timed("write", job, len(data)):
+                write_atomic(job.output, data, overwrite=self._options.overwrite)
+        except CvcliError as error:
+            self._fail(job, error, item.slot)
+            return
+        self._report.finish(
+            job.index,
+            width=target.width,
+            height=target.height,
+            bytes_out=len(data),
+            device=item.device,
+        )
+        self._leave(item.slot)
+
+    def _fail(self, job: Job, error: CvcliError, slot: Slot | None = None) -> None:
+        message = str(error)
+        named = str(job.input) in message or str(job.output) in message
+        self._report.fail(job.index, message if named else f"{job.input}: {message}", error.tip)
+        self._leave(slot)
+        if self._options.fail_fast:
+            self._stop(discard=False)
+
+    def _leave(self, slot: Slot | None) -> None:
+        state = self._state
+        with state.change:
+            state.left -= 1
+            state.nbytes -= slot.nbytes if slot is not None else 0
+            state.change.notify_all()
+
+    def _abort(self, error: BaseException) -> None:
+        """End the run with an error that is not one image's own."""
+        with self._state.change:
+            self._state.error = self._state.error or error
+        self._stop(discard=True)
+
+    def _stop(self, *, discard: bool) -> None:
+        """Start no more images; with ``discard`` also drop those not yet written."""
+        state = self._state
+        with state.change:
+            state.left -= len(state.todo)
+            state.todo.clear()
+            if discard:
+                state.left = 0
+                state.finished.clear()
+            state.change.notify_all()
+
+    @contextmanager
+    def _timed(self, stage: str, job: Job, nbytes: int = 0) -> Iterator[list[int]]:
+        moved = [nbytes] if nbytes else []
+        begin = time.perf_counter()
+        yield moved
+        self._report.add_busy(stage, time.perf_counter() - begin, sum(moved), index=job.index)
+
+
+def run(
+    plan: Plan,
+    chain: Chain,
+    options: Options,
+    report: Report,
+    tick: Callable[[Report], None] = lambda report: None,
+) -> None:
+    """Run a chain over a plan; the report says what became of each image.
+
+    Raises `DeviceError` if the device can't be used, and `ParameterError` if the chain suits none
+    of the images; then nothing has been written.
+    """
+    plan = check_inputs(plan, chain, report, options.jobs or cpu_threads())
+    for folder in sorted({os.fspath(job.output.parent) for job in plan.jobs}):
+        remove_stale(Path(folder))
+    Runner(plan, chain, options, report).run(tick)
+    report.close()

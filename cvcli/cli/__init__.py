@@ -1,0 +1,23 @@
+"""The ``cvcli`` command. Typer and Rich are imported only here, and only when they are needed."""
+
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command; the process ends with one of the codes in `cvcli.errors`."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from cvcli import __version__
+
+        print(f"cvcli {__version__}")
+        return
+    from cvcli.cli.app import run_app
+
+    try:
+        code = run_app()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads us has left; Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    sys.exit(code)

@@ -1,0 +1,139 @@
+"""The Typer app: a command an operator, made from the registry, and a few of its own."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from cvcli.cli import bench, doctor
+from cvcli.cli.commands import operator_command, run_command
+from cvcli.cli.console import print_error
+from cvcli.errors import EXIT_INTERRUPTED, CvcliError
+from cvcli.ops import names, operator_named, operators
+
+_EPILOG = "Exit codes: 0 all well, 1 some files failed, 2 usage, 66 no input, 130 interrupted."
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+def run_app(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        result = make_app(words)(args=words, prog_name="cvcli", standalone_mode=True)
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except CvcliError as error:
+        print_error(error)
+        return error.exit_code
+    return result or 0
+
+
+def make_app(words: list[str]) -> typer.Typer:
+    """Return the app; where the first word names an operator, only its command is built."""
+    app = typer.Typer(
+        name="cvcli",
+        help="Batch image processing on the GPU and on the CPU, with the same bytes.",
+        epilog=_EPILOG,
+        context_settings=_CONTEXT,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None if not _wants_help(words) else "rich",
+    )
+    app.callback()(_root)
+    first = words[0] if words else ""
+    known = first.replace("-", "_") in names()
+    for operator in [operator_named(first)] if known else operators():
+        command = app.command(
+            operator.command,
+            help=operator.doc,
+            rich_help_panel="Operators",
+            no_args_is_help=True,
+            epilog=f"Example: cvcli {example(operator.command)}",
+        )
+        command(operator_command(operator))
+    app.command("run", no_args_is_help=True)(run_command())
+    app.command("ops")(list_operators)
+    app.command("doctor")(doctor.doctor)
+    app.command("bench")(bench.bench)
+    return app
+
+
+def example(command: str) -> str:
+    """Return a command line that works as it stands."""
+    operator = operator_named(command)
+    case = operator.cases[0] if operator.cases else {}
+    return f"{operator.step(**case)} in/ out/"
+
+
+def _wants_help(words: list[str]) -> bool:
+    return not words or "--help" in words or "-h" in words or len(words) == 1
+
+
+def _version(value: bool) -> None:
+    if value:
+        from cvcli import __version__
+
+        print(f"cvcli {__version__}")
+        raise typer.Exit()
+
+
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Show the version.", callback=_version)
+    ] = False,
+) -> None:
+    """Batch image processing on the GPU and on the CPU, with the same bytes."""
+
+
+def list_operators(
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    name: Annotated[str | None, typer.Argument(help="One operator, in full.")] = None,
+) -> None:
+    """List the operators, or describe one."""
+    chosen = operators() if name is None else [operator_named(name)]
+    if as_json:
+        import json
+
+        print(json.dumps([_described(operator) for operator in chosen], indent=1))
+        return
+    width = max(len(operator.command) for operator in chosen)
+    for operator in chosen:
+        if name is None:
+            print(f"{operator.command:{width}}  {operator.summary}")
+        else:
+            print(_full(operator))
+
+
+def _described(operator: Any) -> dict[str, Any]:
+    return {
+        "name": operator.command,
+        "description": operator.doc,
+        "parameters": [
+            {
+                "option": p.option,
+                "kind": p.kind,
+                "help": p.param.help,
+                "required": p.required,
+                "default": p.default,
+                "choices": list(p.choices),
+                "min": p.param.min,
+                "max": p.param.max,
+                "unit": p.param.unit,
+            }
+            for p in operator.parameters
+        ],
+    }
+
+
+def _full(operator: Any) -> str:
+    lines = [f"{operator.command}: {operator.doc}", ""]
+    for p in operator.parameters:
+        default = "required" if p.required else f"default: {p.default}"
+        choices = f" [{'|'.join(p.choices)}]" if p.choices else ""
+        lines.append(f"  {p.option}{choices}  {p.param.help} ({default})")
+    lines.append(f"\nExample: cvcli {example(operator.command)}")
+    return "\n".join(lines)

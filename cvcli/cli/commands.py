@@ -1,0 +1,261 @@
+"""Commands over many files: one an operator, and ``run`` for chains."""
+
+from __future__ import annotations
+
+import inspect
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cvcli.cli.console import Screen
+from cvcli.core.chain import Chain
+from cvcli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
+from cvcli.ops import Operator, load_chain
+from cvcli.ops._params import Parameter
+
+_FILES, _RUNNING, _REPORTING = "Files", "Running", "Reporting"
+
+Paths = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="INPUT... OUTPUT",
+        show_default=False,
+        help="Image files and folders, then where the results go: a folder, made if missing, or "
+        "a file if there is one input file.",
+    ),
+]
+Device = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|cpu|cuda|cuda:N", rich_help_panel=_RUNNING, help="Where the operators run."
+    ),
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        min=1, rich_help_panel=_RUNNING, show_default="by memory", help="Most images in a batch."
+    ),
+]
+Streams = Annotated[
+    int, typer.Option(min=1, rich_help_panel=_RUNNING, help="Streams that batches take in turn.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        rich_help_panel=_RUNNING,
+        show_default="one a core",
+        help="Threads that decode and encode.",
+    ),
+]
+FailFast = Annotated[
+    bool,
+    typer.Option("--fail-fast", rich_help_panel=_RUNNING, help="Stop at the first failed image."),
+]
+MaxPixels = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        rich_help_panel=_RUNNING,
+        show_default="500 million",
+        help="Refuse an image of more pixels than this.",
+    ),
+]
+Recursive = Annotated[
+    bool,
+    typer.Option(
+        "--recursive", "-r", rich_help_panel=_FILES, help="Descend into folders; mirror the tree."
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=_FILES,
+        show_default="as the input",
+        help="Write this format, such as jpg, png, webp or tiff.",
+    ),
+]
+Quality = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=100,
+        rich_help_panel=_FILES,
+        show_default="JPEG 90, WebP 80, AVIF 75",
+        help="Quality of lossy formats.",
+    ),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace outputs that exist.")
+]
+SkipExisting = Annotated[
+    bool,
+    typer.Option(
+        "--skip-existing", rich_help_panel=_FILES, help="Leave out inputs whose output exists."
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", rich_help_panel=_REPORTING, help="Print the plan as JSON and touch nothing."
+    ),
+]
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.json|FILE.csv",
+        rich_help_panel=_REPORTING,
+        help="Write timings, with a row an image.",
+    ),
+]
+ProgressMode = Annotated[
+    Literal["auto", "always", "never"],
+    typer.Option(rich_help_panel=_REPORTING, help="Show a bar; auto: on a terminal only."),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", rich_help_panel=_REPORTING, help="Print failures only."),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", rich_help_panel=_REPORTING, help="Print each file.")
+]
+
+
+def _run(
+    chain: Chain,
+    paths: Paths,
+    *,
+    recursive: Recursive = False,
+    format: Format = None,
+    quality: Quality = None,
+    overwrite: Overwrite = False,
+    skip_existing: SkipExisting = False,
+    device: Device = "auto",
+    batch_size: BatchSize = None,
+    streams: Streams = 2,
+    jobs: Jobs = None,
+    fail_fast: FailFast = False,
+    max_pixels: MaxPixels = None,
+    dry_run: DryRun = False,
+    report: ReportFile = None,
+    progress: ProgressMode = "auto",
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    from cvcli import __version__
+    from cvcli.batch import plan as plans
+    from cvcli.batch import report as reports
+    from cvcli.batch.run import Options, run
+
+    if report is not None:
+        reports.check_report_path(report)
+    plan = plans.make_plan(
+        *_split(paths),
+        recursive=recursive,
+        format=format,
+        overwrite=overwrite,
+        skip_existing=skip_existing,
+    )
+    command = shlex.join(["cvcli", *sys.argv[1:]])
+    if dry_run:
+        print(
+            reports.dump_json(reports.dry_run(plan, command=command, version=__version__)), end=""
+        )
+        return
+    record = reports.Report(plan, command=command, version=__version__)
+    options = Options(device, batch_size, streams, jobs, quality, overwrite, fail_fast, max_pixels)
+    screen = Screen(len(plan), progress, quiet=quiet, verbose=verbose)
+    code = EXIT_OK
+    try:
+        with screen:
+            run(plan, chain, options, record, screen.tick)
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    record.close()
+    if report is not None:
+        record.write(report)
+    screen.summary(record, interrupted=code == EXIT_INTERRUPTED)
+    raise typer.Exit(code or (EXIT_FAILED if record.failed else EXIT_OK))
+
+
+def _split(paths: list[Path]) -> tuple[list[Path], Path]:
+    if len(paths) < 2:
+        raise UsageError(
+            "an input and an output must be given", tip="for example: cvcli flip --axis -1 in/ out/"
+        )
+    return paths[:-1], paths[-1]
+
+
+def operator_command(operator: Operator) -> Callable[..., None]:
+    """Return the command of one operator, for Typer to read its signature."""
+
+    def command(paths: list[Path], **options: Any) -> None:
+        given = {
+            p.name: options.pop(p.name) for p in operator.parameters if options[p.name] is not None
+        }
+        for p in operator.parameters:
+            options.pop(p.name, None)
+        _run(Chain((operator.step(**given),)), paths, **options)
+
+    return _signed(command, [_option(p) for p in operator.parameters])
+
+
+def run_command() -> Callable[..., None]:
+    """Return the command that runs a chain."""
+
+    def run(chain: str, paths: list[Path], **options: Any) -> None:
+        """Run a chain of operators in one pass.
+
+        CHAIN holds steps between |, with the options of the commands, as in
+        "flip --axis -1 | crop --width 640 --height 480 --gravity center | invert"; or @FILE names
+        a file with a step on each line and # comments.
+        """
+        _run(load_chain(chain), paths, **options)
+
+    chain = inspect.Parameter(
+        "chain",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        annotation=Annotated[
+            str, typer.Argument(metavar="CHAIN", help="Steps between |, or @FILE.")
+        ],
+    )
+    return _signed(run, [chain])
+
+
+def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Callable[..., None]:
+    """Give a function the signature Typer is to see: its own parameters and the common ones."""
+    common = list(inspect.signature(_run, eval_str=True).parameters.values())[1:]
+    arguments = [p for p in extra if p.name == "chain"] + common[:1]
+    options = [p for p in extra if p.name != "chain"] + common[1:]
+    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in arguments + options]
+    signed: Any = function
+    signed.__signature__ = inspect.Signature(parameters)
+    signed.__annotations__ = {p.name: p.annotation for p in parameters}
+    return function
+
+
+def _option(p: Parameter) -> inspect.Parameter:
+    metavar = "|".join(p.choices) or {"level": "VALUE|N%", "color": "VALUE,..."}.get(
+        p.kind, p.kind.upper()
+    )
+    unit = f" [{p.param.unit}]" if p.param.unit else ""
+    option = typer.Option(
+        p.option,
+        metavar=metavar,
+        help=p.param.help + unit,
+        show_default=False if p.default is None else str(p.default),
+        autocompletion=lambda: list(p.choices),
+        rich_help_panel="Options",
+    )
+    return inspect.Parameter(
+        p.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=... if p.required else None,
+        annotation=Annotated[str if p.required else str | None, option],
+    )

@@ -1,0 +1,146 @@
+"""What a person sees, all of it on stderr: progress, the summary, errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from cvcli.batch.report import HOST_STAGES, Report, Row
+from cvcli.errors import CvcliError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def say(text: str) -> None:
+    """Print one line; bytes of a name that are not text are shown escaped."""
+    data = f"{text}\n".encode(sys.stderr.encoding or "utf-8", errors="backslashreplace")
+    sys.stderr.flush()
+    sys.stderr.buffer.write(data)
+    sys.stderr.buffer.flush()
+
+
+def print_error(error: CvcliError) -> None:
+    """Print an error in one line, and its tip in another."""
+    say(f"cvcli: {error}")
+    if error.tip:
+        say(f"tip: {error.tip}")
+
+
+def stderr_console() -> Console:
+    """Return Rich's console on stderr; it follows NO_COLOR and the terminal's width."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+class Screen:
+    """Progress while a run goes on, and its summary."""
+
+    def __init__(self, total: int, progress: str, *, quiet: bool, verbose: bool) -> None:
+        self._total, self._quiet, self._verbose = total, quiet, verbose
+        self._bar: Any = None
+        self._shown: set[int] = set()
+        on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        wanted = progress == "always" or (progress == "auto" and on_terminal and not quiet)
+        self._wanted = wanted and total > 1
+
+    def __enter__(self) -> Screen:
+        if self._wanted:
+            self._bar = _progress_bar()
+            self._task = self._bar.add_task("", total=self._total)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def tick(self, report: Report) -> None:
+        """Bring the bar and, if asked for, the list of files up to date."""
+        done = report.images + report.failed + report.skipped
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done)
+        if self._verbose:
+            self._list(report)
+
+    def summary(self, report: Report, *, interrupted: bool) -> None:
+        """Print the failures and notes, and unless quiet the table of timings."""
+        if self._verbose:
+            self._list(report)
+        if not self._quiet:
+            _print_table(report)
+            for note in [*report.notes, *_image_notes(report)]:
+                say(f"note: {note}")
+        for row in report.failures:
+            say(f"cvcli: {row.error}")
+        for tip in dict.fromkeys(row.tip for row in report.failures if row.tip):
+            say(f"tip: {tip}")
+        if interrupted:
+            left = self._total - report.images - report.failed - report.skipped
+            say(f"cvcli: interrupted, {left} of {self._total} images were not done")
+
+    def _list(self, report: Report) -> None:
+        for row in report.rows:
+            if row.index not in self._shown and row.status in ("ok", "skipped"):
+                self._shown.add(row.index)
+                say(_line(row))
+
+
+def _line(row: Row) -> str:
+    if row.status == "skipped":
+        return f"{row.output} exists, skipped"
+    size = f"{row.width_in}x{row.height_in} -> {row.width_out}x{row.height_out}"
+    return f"{row.input} -> {row.output} ({size}, {sum(row.ms.values()):.1f} ms)"
+
+
+def _image_notes(report: Report) -> list[str]:
+    return [f"{row.input}: {note}" for row in report.rows for note in row.notes]
+
+
+def _progress_bar() -> Any:
+    from rich import progress
+
+    return progress.Progress(
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        console=stderr_console(),
+        transient=True,
+    )
+
+
+def _print_table(report: Report) -> None:
+    from rich import box
+    from rich.table import Table
+
+    console = stderr_console()
+    console.print(_headline(report), style="bold", soft_wrap=True, markup=False)
+    if not report.images:
+        return
+    table = Table(box=box.SIMPLE)
+    table.add_column("stage")
+    for name in ("busy", "share", "GB/s"):
+        table.add_column(name, justify="right")
+    for stage in report.stages():
+        device = stage.name not in HOST_STAGES
+        rate = f"{stage.gb_per_s:.2f}" if device and stage.gb_per_s else ""
+        table.add_row(stage.name, f"{stage.busy_s:.3f} s", f"{stage.share:.0%}", rate)
+    console.print(table)
+
+
+def _headline(report: Report) -> str:
+    counts = [f"{report.images} images", f"{report.failed} failed"]
+    if report.skipped:
+        counts.append(f"{report.skipped} skipped")
+    rates = f"{report.images_per_s:.1f} images/s, {report.mb_per_s:.1f} MB/s"
+    where = f" on {report.device}" if report.device else ""
+    return f"{', '.join(counts)} in {report.wall_s:.2f} s{where}: {rates}"

@@ -1,0 +1,123 @@
+"""What every codec shares: the header of a file, the codec protocol, the shape of an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from cvcli.core.spec import ImageSpec
+from cvcli.errors import ImageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Pixels = NDArray[Any]
+
+_SHORT = re.compile(
+    r"truncated|too small|end of (stream|file)|premature|not enough image|got \d+ bytes, exp", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says it holds, read without decoding a pixel.
+
+    ``format`` is Pillow's name of what the content is, whatever the suffix says; ``spec`` is what
+    `decode` writes; ``orientation`` is the EXIF value 1..8 that the pixels still need (1 when the
+    file has none or an invalid one); ``mode`` is Pillow's name of the file's own pixel layout.
+    """
+
+    format: str
+    spec: ImageSpec
+    orientation: int
+    frames: int
+    mode: str
+
+
+class Codec(Protocol):
+    """What a module in this folder offers; `RANK` orders them, the most specific first."""
+
+    RANK: int
+
+    def matches(self, data: bytes) -> bool:
+        """Whether the first bytes are this codec's."""
+
+    def reads(self) -> Mapping[str, str]:
+        """Lower-case suffix to format name, the usual suffix of a format first."""
+
+    def writes(self) -> Mapping[str, str]:
+        """Like `reads`, for the formats that `encode` takes."""
+
+    def versions(self) -> Mapping[str, str]:
+        """Library name to version."""
+
+    def probe(self, data: bytes) -> Header:
+        """Header of a file that `matches`; ImageError, or any exception of a library."""
+
+    def decode(self, data: bytes, header: Header, out: Pixels) -> None:
+        """Write frame 0 into ``out`` of ``header.spec``; ImageError, or a library's exception."""
+
+    def refusal(self, spec: ImageSpec, format: str) -> str | None:
+        """Why an image of ``spec`` would not survive in ``format``; None when it would."""
+
+    def encode(self, image: Pixels, format: str, quality: int | None) -> bytes:
+        """File of an image that `refusal` has passed."""
+
+
+@contextmanager
+def library_errors(format: str, task: str) -> Iterator[None]:
+    """Turn whatever a library raises into an ImageError of one line."""
+    try:
+        yield
+    except ImageError:
+        raise
+    except MemoryError as error:
+        raise ImageError(f"not enough memory to {task} {format} data") from error
+    except Exception as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        if task != "decode":
+            raise ImageError(f"can't {task} {format}: {reason}") from error
+        if _SHORT.search(reason):
+            raise ImageError(f"truncated {format} data") from error
+        raise ImageError(f"corrupt {format} data: {reason}") from error
+
+
+def pixel_packed(image: Pixels) -> Pixels:
+    """``image`` (h, w, c) with pixels back to back; rows may stay apart. Copies only if it must."""
+    import numpy as np
+
+    size = image.itemsize
+    apart = image.strides[1:] != (image.shape[2] * size, size) or image.strides[0] <= 0
+    return np.array(image, order="C") if apart else image
+
+
+def gray_as_rgb(image: Pixels) -> Pixels:
+    """Gray or gray with alpha (h, w, 1|2) as RGB or RGBA."""
+    import numpy as np
+
+    return np.concatenate([image[:, :, :1]] * 3 + [image[:, :, 1:]], axis=2)
+
+
+def spec_of(image: Pixels) -> ImageSpec:
+    """Spec of an (h, w, c) array; ImageError for any other shape."""
+    if image.ndim != 3:
+        raise ImageError(f"an image has 3 axes (height, width, channels), got {image.ndim}")
+    height, width, channels = image.shape
+    return ImageSpec(height, width, channels, image.dtype.name)
+
+
+def dtype_refusal(spec: ImageSpec, format: str, dtypes: tuple[str, ...]) -> str | None:
+    return None if spec.dtype in dtypes else f"{format} can't hold {spec.dtype} pixels"
+
+
+def alpha_refusal(spec: ImageSpec, format: str) -> str | None:
+    return f"{format} can't hold an alpha channel" if spec.channels in (2, 4) else None
+
+
+def side_refusal(spec: ImageSpec, format: str, limit: int) -> str | None:
+    if max(spec.height, spec.width) <= limit:
+        return None
+    return f"{format} can't hold {spec.width}x{spec.height} pixels: at most {limit} a side"

@@ -1,0 +1,99 @@
+"""Image file directories: the tag tables that TIFF, EXIF and multi-picture blocks are made of."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+ORIENTATION = 0x0112
+MPF_IMAGES = 0xB001
+
+_KINDS = {1: "B", 3: "H", 4: "I", 16: "Q"}
+_MAX_VALUES = 64
+
+
+class Layout(NamedTuple):
+    """How one file stores its directories."""
+
+    order: str
+    big: bool
+    first: int
+
+
+def layout(block: bytes) -> Layout:
+    """Byte order, BigTIFF or not, and where the first directory is; ValueError if not TIFF."""
+    order = {b"II": "<", b"MM": ">"}.get(block[:2])
+    if order is None or len(block) < 8:
+        raise ValueError("not a TIFF header")
+    magic = struct.unpack_from(order + "H", block, 2)[0]
+    if magic == 43:
+        return Layout(order, True, struct.unpack_from(order + "Q", block, 8)[0])
+    return Layout(order, False, struct.unpack_from(order + "I", block, 4)[0])
+
+
+def directory(block: bytes, form: Layout, at: int) -> tuple[dict[int, tuple[int, ...]], int]:
+    """Whole-number tags of the directory at ``at`` and where the next one is (0: none).
+
+    struct.error when the directory lies past the end of ``block``; a single tag that does is
+    left out, as is one of another type.
+    """
+    count_code, entry, pointer = ("Q", 20, "Q") if form.big else ("H", 12, "I")
+    (count,) = struct.unpack_from(form.order + count_code, block, at)
+    at += struct.calcsize("=" + count_code)
+    (after,) = struct.unpack_from(form.order + pointer, block, at + count * entry)
+    tags: dict[int, tuple[int, ...]] = {}
+    for where in range(at, at + count * entry, entry):
+        tag, kind = struct.unpack_from(form.order + "HH", block, where)
+        values = _values(block, form, kind, where + 4)
+        if values:
+            tags.setdefault(tag, values)
+    return tags, after
+
+
+def _values(block: bytes, form: Layout, kind: int, where: int) -> tuple[int, ...]:
+    code, pointer = _KINDS.get(kind), "Q" if form.big else "I"
+    (count,) = struct.unpack_from(form.order + pointer, block, where)
+    where += struct.calcsize("=" + pointer)
+    if code is None or count == 0:
+        # A type of no interest here; MPF's version and entries are of such a type.
+        return ()
+    count = min(count, _MAX_VALUES)
+    size = struct.calcsize("=" + code) * count
+    if size > struct.calcsize("=" + pointer):
+        (where,) = struct.unpack_from(form.order + pointer, block, where)
+    if where + size > len(block):
+        return ()
+    return struct.unpack_from(f"{form.order}{count}{code}", block, where)
+
+
+def count_directories(block: bytes, form: Layout) -> int:
+    """Length of the chain of directories; a loop or a broken link ends it."""
+    seen: set[int] = set()
+    at = form.first
+    while at and at not in seen:
+        try:
+            _, after = directory(block, form, at)
+        except struct.error:
+            break
+        seen.add(at)
+        at = after
+    return max(1, len(seen))
+
+
+def tag_value(block: bytes, tag: int) -> int | None:
+    """First value of ``tag`` in the first directory; None if absent or the block is broken."""
+    try:
+        form = layout(block)
+        return directory(block, form, form.first)[0].get(tag, (None,))[0]
+    except (struct.error, ValueError):
+        return None
+
+
+def orientation(exif: bytes | None) -> int:
+    """EXIF orientation 1..8 of a block, with or without its ``Exif`` prefix; 1 if none or bad."""
+    value = tag_value(exif.removeprefix(b"Exif\0\0"), ORIENTATION) if exif else None
+    return valid_orientation(value)
+
+
+def valid_orientation(value: object) -> int:
+    return value if isinstance(value, int) and 1 <= value <= 8 else 1

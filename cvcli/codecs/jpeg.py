@@ -1,0 +1,158 @@
+"""JPEG: baseline, progressive, arithmetic and lossless, gray, RGB and CMYK, 8 to 16 bits.
+
+Pixels are libjpeg-turbo's with the accurate DCT and smooth chroma upsampling, as in Pillow. More
+than 8 bits a sample become uint16 over its whole range. CMYK becomes RGB.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cvcli.codecs import _ifd
+from cvcli.codecs._base import Header, alpha_refusal, dtype_refusal, pixel_packed, side_refusal
+from cvcli.core.spec import ImageSpec
+from cvcli.errors import ImageError
+
+if TYPE_CHECKING:
+    from cvcli.codecs._base import Pixels
+
+RANK = 0
+SUFFIXES = dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "JPEG")
+# Batch output is often an input again: 75 (libjpeg's) shows after two rounds, 95 (OpenCV's) is
+# twice the bytes.
+QUALITY = 90
+# libjpeg's JPEG_MAX_DIMENSION: the format counts to 65535, but most readers refuse those.
+MAX_SIDE = 65500
+
+_MODES = {1: "L", 3: "RGB", 4: "CMYK"}
+_SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+_BARE = frozenset(range(0xD0, 0xD9)) | {0x01}
+_SOS, _EOI, _APP1, _APP2 = 0xDA, 0xD9, 0xE1, 0xE2
+_GAIN_MAP = b' hdrgm:Version="'
+
+
+@dataclass(slots=True)
+class _Markers:
+    """What the markers before the first scan say."""
+
+    frame: tuple[int, int, int, int] | None = None  # precision, height, width, components
+    exif: bytes | None = None
+    images: int = 1
+    gain_map: bool = False
+    scan_at: int = 0
+
+
+def matches(data: bytes) -> bool:
+    return data.startswith(b"\xff\xd8\xff")
+
+
+def reads() -> dict[str, str]:
+    # A multi-picture file is a JPEG with more behind it.
+    return SUFFIXES | {".mpo": "JPEG"}
+
+
+def writes() -> dict[str, str]:
+    return SUFFIXES
+
+
+def versions() -> dict[str, str]:
+    import imagecodecs
+
+    return {"libjpeg-turbo": imagecodecs.jpeg8_version().split(" ")[-1].split("/")[0]}
+
+
+def probe(data: bytes) -> Header:
+    """Header from the markers up to the first scan; ImageError if they are short or senseless."""
+    markers = _read_markers(data)
+    if markers.frame is None:
+        raise ImageError("corrupt JPEG header: no frame before the first scan")
+    precision, height, width, components = markers.frame
+    if components not in _MODES or not 8 <= precision <= 16 or (components == 4 and precision > 8):
+        raise ImageError(f"{precision}-bit JPEG of {components} components isn't supported")
+    dtype = "uint8" if precision == 8 else "uint16"
+    spec = ImageSpec(height, width, min(components, 3), dtype)
+    # The pictures behind the first are frames, but a gain map and its like are not.
+    frames = 1 if markers.gain_map else markers.images
+    return Header("JPEG", spec, _ifd.orientation(markers.exif), frames, _MODES[components])
+
+
+def _read_markers(data: bytes) -> _Markers:
+    markers, at = _Markers(), 2
+    while (at := data.find(b"\xff", at)) >= 0:
+        while data[at : at + 1] == b"\xff":
+            at += 1
+        if at + 3 > len(data):
+            break
+        kind = data[at]
+        if kind == 0 or kind in _BARE:
+            at += 1
+            continue
+        if kind == _EOI:
+            raise ImageError("corrupt JPEG header: it ends before the first scan")
+        end = at + 1 + struct.unpack_from(">H", data, at + 1)[0]
+        if end > len(data):
+            break
+        if kind == _SOS:
+            markers.scan_at = end
+            return markers
+        _note(markers, kind, data[at + 3 : end])
+        at = end
+    raise ImageError("truncated JPEG header")
+
+
+def _note(markers: _Markers, kind: int, body: bytes) -> None:
+    if kind in _SOF and len(body) >= 6:
+        markers.frame = struct.unpack_from(">BHHB", body)
+    elif kind == _APP1:
+        markers.gain_map |= _GAIN_MAP in body
+        if markers.exif is None and body.startswith(b"Exif\0\0"):
+            markers.exif = body
+    elif kind == _APP2 and body.startswith(b"MPF\0"):
+        markers.images = max(1, _ifd.tag_value(body[4:], _ifd.MPF_IMAGES) or 1)
+
+
+def decode(data: bytes, header: Header, out: Pixels) -> None:
+    """Decode into ``out``; ImageError when the data end before the end-of-image marker.
+
+    libjpeg only warns of that and fills with gray. Behind the marker anything may follow.
+    """
+    markers = _read_markers(data)
+    if data.rfind(b"\xff\xd9", markers.scan_at) < 0:
+        raise ImageError("truncated JPEG data")
+    if header.mode == "CMYK":
+        from cvcli.codecs import pillow
+
+        return pillow.decode(data, header, out)
+    import imagecodecs
+
+    imagecodecs.jpeg8_decode(data, out=out)
+    if header.spec.dtype == "uint16" and markers.frame is not None:
+        _stretch(out, markers.frame[0])
+    return None
+
+
+def _stretch(out: Pixels, precision: int) -> None:
+    """Spread samples of ``precision`` bits over all 16, so that white is 65535."""
+    import numpy as np
+
+    top = (1 << precision) - 1
+    out[...] = (out.astype(np.uint32) * 65535 + top // 2) // top
+
+
+def refusal(spec: ImageSpec, format: str) -> str | None:
+    return (
+        alpha_refusal(spec, format)
+        or dtype_refusal(spec, format, ("uint8",))
+        or side_refusal(spec, format, MAX_SIDE)
+    )
+
+
+def encode(image: Pixels, format: str, quality: int | None) -> bytes:
+    """Baseline JPEG, 4:2:0; gray from one channel."""
+    import imagecodecs
+
+    packed = pixel_packed(image)
+    pixels = packed[:, :, 0] if packed.shape[2] == 1 else packed
+    return bytes(imagecodecs.jpeg8_encode(pixels, level=QUALITY if quality is None else quality))

@@ -1,0 +1,242 @@
+"""Every other format that Pillow knows, and the odd files of the formats that have a codec here.
+
+Pillow's modes become what a viewer shows: bilevel 0/255, palettes RGB or RGBA, CMYK, YCbCr, HSV
+and LAB RGB, premultiplied alpha undone. ``I;16`` stays uint16 and ``F`` float32; 32-bit integers
+(mode ``I``, also of 16-bit PGM) become uint16 and must fit it.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import threading
+import warnings
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from cvcli.codecs import _ifd
+from cvcli.codecs._base import Header, alpha_refusal, dtype_refusal, gray_as_rgb, side_refusal
+from cvcli.core.spec import ImageSpec
+from cvcli.errors import ImageError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from PIL.Image import Image as PilImage
+
+    from cvcli.codecs._base import Pixels
+
+RANK = 1
+
+# Not pictures (containers of data, metadata or video), or drawn by an outside program.
+_NEVER = frozenset(("EPS", "WMF", "PDF", "MPEG", "BUFR", "GRIB", "HDF5", "IPTC", "MCIDAS"))
+# Written only at fixed sizes (ICNS), as palettes or bits (the others), or as float (SPIDER).
+_NOT_WRITTEN = frozenset(("ICNS", "BLP", "MSP", "PALM", "XBM", "SPIDER"))
+# Formats of a codec of their own; a multi-picture JPEG counts as JPEG.
+_ELSEWHERE = frozenset(("JPEG", "MPO", "PNG", "TIFF", "WEBP"))
+_LAYERED = frozenset(("PSD",))
+
+_CHANNELS = {"1": 1, "L": 1, "I": 1, "F": 1, "LA": 2, "La": 2, "RGBA": 4, "RGBa": 4, "PA": 4}
+_WRITE_MODES = {
+    (1, "uint8"): "L",
+    (2, "uint8"): "LA",
+    (3, "uint8"): "RGB",
+    (4, "uint8"): "RGBA",
+    (1, "uint16"): "I;16",
+    (1, "float32"): "F",
+}
+_ICO_SIDE = 256
+_lock = threading.Lock()
+
+
+@cache
+def _pil() -> ModuleType:
+    """PIL.Image with every plugin loaded, and Pillow's doubts kept off the terminal."""
+    from PIL import Image
+
+    with _lock:
+        Image.init()
+        # What matters of a bad file is raised; catch_warnings isn't safe among threads.
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        import logging
+
+        logging.getLogger("PIL").addHandler(logging.NullHandler())
+    return Image
+
+
+def matches(data: bytes) -> bool:
+    return True
+
+
+@cache
+def reads() -> dict[str, str]:
+    readable = set(_pil().OPEN) - _NEVER - _ELSEWHERE
+    return _usual_first({s: f for s, f in _pil().EXTENSION.items() if f in readable})
+
+
+@cache
+def writes() -> dict[str, str]:
+    writable = set(_pil().SAVE) - _NOT_WRITTEN
+    return {suffix: format for suffix, format in reads().items() if format in writable}
+
+
+def _usual_first(suffixes: dict[str, str]) -> dict[str, str]:
+    named = {s: f for s, f in suffixes.items() if s[1:] == f.lower()}
+    return named | suffixes
+
+
+def versions() -> dict[str, str]:
+    import PIL
+
+    return {"Pillow": PIL.__version__}
+
+
+def _open(data: bytes, formats: tuple[str, ...] | None = None) -> PilImage:
+    """Image of the first plugin that takes the data.
+
+    Not `PIL.Image.open`: its size guard is one setting for the whole process, and it warns.
+    """
+    image = _pil()
+    signed = None
+    for format in formats or [f for f in image.ID if f not in _NEVER]:
+        factory, accept = image.OPEN[format]
+        if accept is not None and accept(data[:16]) is not True:
+            continue
+        try:
+            opened: PilImage = factory(io.BytesIO(data), "")
+            return opened
+        except (struct.error, SyntaxError, LookupError, TypeError, ValueError, ArithmeticError):
+            signed = format if accept is not None else signed
+    if signed:
+        raise ImageError(f"truncated or corrupt {signed} header")
+    raise ImageError("not an image, or of a format that isn't supported")
+
+
+def probe(data: bytes) -> Header:
+    """Header by whichever plugin takes the data; ImageError when none does."""
+    image = _open(data)
+    format = image.format or "?"
+    frames = 1 if format in _LAYERED else _quietly(lambda: getattr(image, "n_frames", 1), 1)
+    turn = _quietly(lambda: image.getexif().get(_ifd.ORIENTATION, 1), 1)
+    channels, dtype = _shape(image)
+    spec = ImageSpec(image.height, image.width, channels, dtype)
+    return Header(format, spec, _ifd.valid_orientation(turn), max(1, frames), image.mode)
+
+
+def _quietly(read: Any, otherwise: int) -> Any:
+    """``read()``, or ``otherwise`` when a broken block of metadata makes it fail."""
+    try:
+        return read()
+    except Exception:
+        return otherwise
+
+
+def _shape(image: PilImage) -> tuple[int, str]:
+    """Channels and dtype after `pixels`."""
+    mode = image.mode
+    if mode == "I" or mode.startswith("I;16"):
+        return 1, "uint16"
+    if mode == "F":
+        return 1, "float32"
+    channels = _CHANNELS.get(mode, 3)
+    palette_alpha = mode == "P" and image.palette is not None and image.palette.mode == "RGBA"
+    # A key colour, or an opacity for each palette entry.
+    keyed = "transparency" in image.info and mode in ("1", "L", "P", "RGB")
+    return channels + (palette_alpha or keyed), "uint8"
+
+
+def read(data: bytes, header: Header) -> PilImage:
+    """The loaded image, in Pillow's own mode."""
+    image = _open(data, (header.format,) if header.format in _pil().OPEN else None)
+    image.load()
+    return image
+
+
+def pixels(image: PilImage, spec: ImageSpec) -> Pixels:
+    """The pixels of a loaded image as an array (h, w, c) of ``spec``."""
+    import numpy as np
+
+    if spec.dtype == "uint8":
+        mode = ("L", "LA", "RGB", "RGBA")[spec.channels - 1]
+        if image.mode == "LAB":
+            image = _from_lab(image)
+        array = np.asarray(image if image.mode == mode else image.convert(mode))
+    else:
+        array = np.asarray(image)
+    if spec.dtype == "uint16" and array.dtype.itemsize > 2:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high > 65535:
+            raise ImageError(f"integer pixels {low} to {high} don't fit 16 bits")
+    return array.reshape(array.shape[0], array.shape[1], -1)
+
+
+def _from_lab(image: PilImage) -> PilImage:
+    from PIL import ImageCms
+
+    lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
+    converted = ImageCms.profileToProfile(image, lab, srgb, outputMode="RGB")
+    assert converted is not None
+    return converted
+
+
+def decode(data: bytes, header: Header, out: Pixels) -> None:
+    """Decode frame 0 into ``out``."""
+    out[...] = pixels(read(data, header), header.spec)
+
+
+def refusal(spec: ImageSpec, format: str) -> str | None:
+    """Found out by writing a small image and reading it back, once for each kind of pixel."""
+    if format == "ICO" and (reason := side_refusal(spec, format, _ICO_SIDE)):
+        return reason
+    if _stored_channels(format, spec.channels, spec.dtype):
+        return None
+    if not any(_survives(format, channels, spec.dtype) for channels in (1, 2, 3, 4)):
+        return dtype_refusal(spec, format, ())
+    if spec.dtype == "uint8" and spec.channels in (2, 4):
+        return alpha_refusal(spec, format)
+    return f"{format} can't hold {spec.channels}-channel {spec.dtype} pixels"
+
+
+def _stored_channels(format: str, channels: int, dtype: str) -> int | None:
+    """Channels that keep an image whole: its own, or RGB(A) for gray; None when none do."""
+    tries = (channels, channels + 2) if channels < 3 else (channels,)
+    return next((count for count in tries if _survives(format, count, dtype)), None)
+
+
+@cache
+def _survives(format: str, channels: int, dtype: str) -> bool:
+    """Whether size, dtype and at least the channels come back."""
+    import numpy as np
+
+    sample = np.zeros((16, 16, channels), dtype)
+    sample[4:] = 1 if dtype == "float32" else np.iinfo(dtype).max
+    try:
+        spec = probe(_save(sample, format, None)).spec
+    except Exception:
+        return False
+    kept = (channels, channels + 2) if channels < 3 else (channels,)
+    return (spec.height, spec.width, spec.dtype) == (16, 16, dtype) and spec.channels in kept
+
+
+def encode(image: Pixels, format: str, quality: int | None) -> bytes:
+    """File of ``image``; ``quality`` counts for AVIF only. GIF reduces to a palette."""
+    if _stored_channels(format, image.shape[2], image.dtype.name) != image.shape[2]:
+        image = gray_as_rgb(image)
+    return _save(image, format, quality)
+
+
+def _save(image: Pixels, format: str, quality: int | None) -> bytes:
+    import numpy as np
+
+    pil = _pil()
+    array = np.ascontiguousarray(image)
+    mode = _WRITE_MODES[array.shape[2], array.dtype.name]
+    size = (array.shape[1], array.shape[0])
+    options: dict[str, Any] = {}
+    if format == "AVIF" and quality is not None:
+        options["quality"] = quality
+    if format == "ICO":
+        options["sizes"] = [size]
+    file = io.BytesIO()
+    pil.frombuffer(mode, size, array, "raw", mode, 0, 1).save(file, format, **options)
+    return file.getvalue()

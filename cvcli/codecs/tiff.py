@@ -1,0 +1,173 @@
+"""TIFF and BigTIFF: gray and RGB of 8 and 16 bits and float through libtiff, the rest by Pillow.
+
+Pillow cuts 16-bit colour to 8 bits and knows no float colour, so the directory is read here. Half
+and double floats become float32, premultiplied alpha is undone, and the stored pixels are what is
+decoded: the orientation tag is only reported, as for any format.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from cvcli.codecs import _ifd
+from cvcli.codecs._base import Header, dtype_refusal, pixel_packed
+from cvcli.core.spec import ImageSpec
+from cvcli.errors import ImageError
+
+if TYPE_CHECKING:
+    from cvcli.codecs._base import Pixels
+
+RANK = 0
+SUFFIXES = dict.fromkeys((".tiff", ".tif"), "TIFF")
+
+_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
+_SAMPLES, _PLANAR, _EXTRA, _FORMAT = 277, 284, 338, 339
+_WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
+_PREMULTIPLIED = 1
+# Raw, LZW, both deflates, PackBits: what decodes to the very samples.
+_PLAIN = frozenset((1, 5, 8, 32946, 32773))
+_DTYPES = {(8, 1): "uint8", (16, 1): "uint16"} | {(bits, 3): "float32" for bits in (16, 32, 64)}
+_DEEP_MODES = {("uint16", 1): "I;16", ("float32", 1): "F"}
+
+Tags = dict[int, tuple[int, ...]]
+
+
+def matches(data: bytes) -> bool:
+    return data[:4] in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+
+
+def reads() -> dict[str, str]:
+    return SUFFIXES
+
+
+def writes() -> dict[str, str]:
+    return SUFFIXES
+
+
+def versions() -> dict[str, str]:
+    import imagecodecs
+
+    return {"libtiff": imagecodecs.tiff_version().split(" ")[-1]}
+
+
+def _tags(data: bytes) -> tuple[_ifd.Layout, Tags]:
+    try:
+        form = _ifd.layout(data)
+        return form, _ifd.directory(data, form, form.first)[0]
+    except (struct.error, ValueError) as error:
+        raise ImageError("truncated TIFF header") from error
+
+
+def _direct(tags: Tags) -> tuple[int, str] | None:
+    """Channels and dtype when libtiff's samples are the pixels; None leaves the file to Pillow."""
+    samples = tags.get(_SAMPLES, (1,))[0]
+    photometric = tags.get(_PHOTOMETRIC, (_WHITE_IS_ZERO,))[0]
+    dtype = _DTYPES.get((tags.get(_BITS, (1,))[0], tags.get(_FORMAT, (1,))[0]))
+    if dtype is None or tags.get(_COMPRESSION, (1,))[0] not in _PLAIN:
+        return None
+    if photometric == _WHITE_IS_ZERO:
+        return (1, dtype) if dtype == "uint16" and samples == 1 else None
+    colours = {_BLACK_IS_ZERO: 1, _RGB: 3}.get(photometric)
+    extra = 0 if dtype == "uint8" else 1
+    return (samples, dtype) if colours and colours <= samples <= colours + extra else None
+
+
+def probe(data: bytes) -> Header:
+    """Header from the first directory; ImageError when it lies past the end of the file."""
+    form, tags = _tags(data)
+    turn = _ifd.valid_orientation(tags.get(_ifd.ORIENTATION, (1,))[0])
+    frames = _ifd.count_directories(data, form)
+    width, height = (tags.get(tag, (0,))[0] for tag in (_WIDTH, _HEIGHT))
+    direct = _direct(tags)
+    if direct is None:
+        from cvcli.codecs import pillow
+
+        try:
+            header = pillow.probe(data)
+        except ImageError as error:
+            samples, bits, packing = (
+                tags.get(tag, (1,))[0] for tag in (_SAMPLES, _BITS, _COMPRESSION)
+            )
+            kind = f"{samples} channels of {bits} bits, compression {packing}"
+            raise ImageError(f"TIFF of {kind} isn't supported") from error
+        # Pillow tells the size after its own turning, which `decode` takes back.
+        spec = replace(header.spec, height=height, width=width)
+        return replace(header, spec=spec, orientation=turn, frames=frames)
+    channels, dtype = direct
+    mode = _DEEP_MODES.get((dtype, channels), ("L", "LA", "RGB", "RGBA")[channels - 1])
+    return Header("TIFF", ImageSpec(height, width, channels, dtype), turn, frames, mode)
+
+
+def decode(data: bytes, header: Header, out: Pixels) -> None:
+    """Decode page 0 into ``out`` as it is stored, not turned."""
+    _, tags = _tags(data)
+    if _direct(tags) is None:
+        return _decode_by_pillow(data, header, out)
+    import imagecodecs
+    import numpy as np
+
+    bits, samples = tags[_BITS][0], tags.get(_SAMPLES, (1,))[0]
+    planes = samples > 1 and tags.get(_PLANAR, (1,))[0] == 2
+    if planes or bits != out.itemsize * 8:
+        pixels = imagecodecs.tiff_decode(data)
+        out[...] = np.moveaxis(pixels, 0, -1) if planes else pixels.reshape(out.shape)
+    else:
+        imagecodecs.tiff_decode(data, out=out)
+    if tags.get(_PHOTOMETRIC, (_WHITE_IS_ZERO,))[0] == _WHITE_IS_ZERO:
+        np.invert(out, out=out)
+    if samples in (2, 4) and tags.get(_EXTRA, (0,))[0] == _PREMULTIPLIED:
+        _unpremultiply(out, header.spec.top)
+    return None
+
+
+def _unpremultiply(out: Pixels, top: float) -> None:
+    import numpy as np
+
+    alpha = out[:, :, -1:].astype(np.float64)
+    colour = out[:, :, :-1] * np.divide(top, alpha, out=np.zeros_like(alpha), where=alpha > 0)
+    out[:, :, :-1] = colour if out.dtype.kind == "f" else np.minimum(np.rint(colour), top)
+
+
+def _decode_by_pillow(data: bytes, header: Header, out: Pixels) -> None:
+    from PIL import Image
+
+    from cvcli.codecs import pillow
+
+    turn = Image.Transpose
+    back = {
+        2: turn.FLIP_LEFT_RIGHT,
+        3: turn.ROTATE_180,
+        4: turn.FLIP_TOP_BOTTOM,
+        5: turn.TRANSPOSE,
+        6: turn.ROTATE_90,
+        7: turn.TRANSVERSE,
+        8: turn.ROTATE_270,
+    }.get(header.orientation)
+    image = pillow.read(data, header)
+    # Pillow turns a TIFF when it loads it.
+    out[...] = pillow.pixels(image if back is None else image.transpose(back), header.spec)
+
+
+def refusal(spec: ImageSpec, format: str) -> str | None:
+    return dtype_refusal(spec, format, ("uint8", "uint16", "float32"))
+
+
+def encode(image: Pixels, format: str, quality: int | None) -> bytes:
+    """LZW with a predictor: half of raw for photographs, and every reader knows it."""
+    import imagecodecs
+
+    packed = pixel_packed(image)
+    pixels = packed[:, :, 0] if packed.shape[2] == 1 else packed
+    file = imagecodecs.tiff_encode(
+        pixels,
+        photometric="rgb" if image.shape[2] > 2 else "minisblack",
+        extrasample="unassalpha" if image.shape[2] in (2, 4) else None,
+        compression="lzw",
+        predictor=True,
+        # libtiff skips pad bytes without writing them: in memory of ours they are zero, so one
+        # image always gives one file. LZW at its worst adds a half.
+        out=bytearray(image.nbytes * 3 // 2 + 65536),
+    )
+    return bytes(file)

@@ -1,0 +1,197 @@
+"""Stream-ordered memory: buffers that remember who wrote and who reads them, and their pool.
+
+A dropped buffer goes back to its pool with the marks of its last writer and readers. The next
+owner starts with those marks, so its first write waits for them: memory is handed out at once
+and still never overwritten while another stream reads it.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from dataclasses import dataclass
+
+from cvcli.core.stream import Stream
+from cvcli.devices import Device
+from cvcli.errors import OutOfMemoryError
+
+_GRAIN = 512
+
+
+class Mark:
+    """A point on a stream, as an event; the event is reused when the last owner drops it."""
+
+    __slots__ = ("__weakref__", "_events", "device", "event", "stream")
+
+    def __init__(self, device: Device, stream: Stream, events: EventPool) -> None:
+        self.device, self.stream, self._events = device, stream, events
+        self.event = events.take()
+        device.record_event(self.event, stream.handle)
+
+    def done(self) -> bool:
+        return self.device.query_event(self.event)
+
+    def synchronize(self) -> None:
+        self.device.synchronize_event(self.event)
+
+    def __del__(self) -> None:
+        self._events.give(self.event)
+
+
+class EventPool:
+    """Events without timing, kept for reuse."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._free: deque[int] = deque()
+
+    def take(self) -> int:
+        try:
+            return self._free.popleft()
+        except IndexError:
+            return self._device.create_event(timing=False)
+
+    def give(self, event: int) -> None:
+        self._free.append(event)
+
+
+@dataclass(slots=True)
+class Marks:
+    """Who last wrote a buffer, and who has read it since, one mark a stream."""
+
+    writer: Mark | None
+    readers: dict[int, Mark]
+
+    def all(self) -> list[Mark]:
+        return [*([self.writer] if self.writer else []), *self.readers.values()]
+
+    def done(self) -> bool:
+        return all(mark.done() for mark in self.all())
+
+    def synchronize(self) -> None:
+        for mark in self.all():
+            mark.synchronize()
+
+
+class Buffer:
+    """Bytes on a device (or staging bytes on the host), with their marks.
+
+    Foreign memory has an ``owner``. Its producer may write it on a stream we can't name
+    (``unordered``: only a device-wide wait is proof), and must be made to wait for our use of it
+    on its ``producer`` stream.
+    """
+
+    __slots__ = (
+        "__weakref__", "_finalizer", "device", "marks", "nbytes",
+        "owner", "pointer", "producer", "read_only", "unordered",
+    )  # fmt: skip
+
+    def __init__(self, device: Device, pointer: int, nbytes: int, owner: object = None) -> None:
+        self.device, self.pointer, self.nbytes, self.owner = device, pointer, nbytes, owner
+        self.marks = Marks(None, {})
+        self.producer: Stream | None = None
+        self.unordered = self.read_only = False
+        self._finalizer: weakref.finalize[..., Buffer] | None = None
+
+    def synchronize(self) -> None:
+        """Block the host until every pending use is over."""
+        self.marks.synchronize()
+
+
+@dataclass(slots=True)
+class _Block:
+    pointer: int
+    nbytes: int
+    marks: Marks
+
+
+def size_class(nbytes: int) -> int:
+    """Round up to one of eight sizes an octave, so a reused block wastes at most an eighth."""
+    nbytes = max(nbytes, _GRAIN)
+    step = max(_GRAIN, 1 << max(0, nbytes.bit_length() - 4))
+    return -(-nbytes // step) * step
+
+
+class Pool:
+    """Blocks of one kind of memory of one device, reused in stream order.
+
+    ``limit`` bounds the bytes kept for reuse; what is in use is not bounded here.
+    """
+
+    def __init__(self, device: Device, staging: bool, limit: int) -> None:
+        self._device, self._staging, self.limit = device, staging, limit
+        self._free: dict[int, deque[_Block]] = {}
+        self._lock = threading.RLock()
+        self.held = 0
+        self.used = 0
+
+    def take(self, nbytes: int) -> Buffer:
+        """Return a buffer of at least ``nbytes``, its content undefined."""
+        size = size_class(nbytes)
+        block = self._reuse(size) or _Block(self._allocate(size), size, Marks(None, {}))
+        buffer = Buffer(self._device, block.pointer, nbytes)
+        buffer.marks = block.marks
+        with self._lock:
+            self.used += size
+        buffer._finalizer = weakref.finalize(buffer, self._give, block)
+        buffer._finalizer.atexit = False
+        return buffer
+
+    def release(self) -> int:
+        """Free every idle block after its last use; return the bytes freed."""
+        with self._lock:
+            blocks = [block for blocks in self._free.values() for block in blocks]
+            self._free.clear()
+            self.held = 0
+        for block in blocks:
+            block.marks.synchronize()
+            self._free_raw(block.pointer)
+        return sum(block.nbytes for block in blocks)
+
+    def _reuse(self, size: int) -> _Block | None:
+        with self._lock:
+            blocks = self._free.get(size)
+            if not blocks:
+                return None
+            # The host writes staging memory itself, so a wait on a stream would not protect it.
+            if self._staging and not blocks[0].marks.done():
+                return None
+            self.held -= size
+            return blocks.popleft()
+
+    def _give(self, block: _Block) -> None:
+        with self._lock:
+            self.used -= block.nbytes
+            self.held += block.nbytes
+            self._free.setdefault(block.nbytes, deque()).append(block)
+            surplus = self._surplus()
+        for old in surplus:
+            self._free_raw(old.pointer)
+
+    def _surplus(self) -> list[_Block]:
+        """Take out idle blocks until the limit holds.
+
+        Only blocks whose last use is over: this runs wherever a buffer happens to be dropped,
+        a stream's own thread included, so it must not wait.
+        """
+        taken: list[_Block] = []
+        for size in sorted(self._free, reverse=True):
+            blocks = self._free[size]
+            while self.held > self.limit and blocks and blocks[0].marks.done():
+                taken.append(blocks.popleft())
+                self.held -= size
+        return taken
+
+    def _allocate(self, size: int) -> int:
+        allocate = self._device.allocate_staging if self._staging else self._device.allocate
+        try:
+            return allocate(size)
+        except OutOfMemoryError:
+            if not self.release():
+                raise
+            return allocate(size)
+
+    def _free_raw(self, pointer: int) -> None:
+        free = self._device.free_staging if self._staging else self._device.free
+        free(pointer)

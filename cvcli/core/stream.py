@@ -1,0 +1,214 @@
+"""Streams and events, with CV-CUDA's names and meanings on every device."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from cvcli.devices import Device, default_device_name, open_device
+from cvcli.errors import DeviceError, UsageError
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_local = threading.local()
+_DEFAULTS: dict[str, Stream] = {}
+_keys = count(1)
+
+
+def _stack() -> list[Stream]:
+    if not hasattr(_local, "stack"):
+        _local.stack = []
+    stack: list[Stream] = _local.stack
+    return stack
+
+
+class _StreamMeta(type):
+    """Gives `Stream` its two class attributes, ``default`` and ``current``."""
+
+    @property
+    def default(cls) -> Stream:
+        """The default device's default stream, handle 0."""
+        return default_stream(default_device_name())
+
+    @property
+    def current(cls) -> Stream:
+        """This thread's innermost ``with`` stream, else the default stream."""
+        stack = _stack()
+        return stack[-1] if stack else default_stream(default_device_name())
+
+
+class Stream(metaclass=_StreamMeta):
+    """An in-order queue of work on one device that never waits for the default stream.
+
+    ``with stream:`` makes it current for the calling thread. Deleting the object early is safe:
+    work already queued completes.
+    """
+
+    key: int
+
+    def __init__(self, device: str | None = None) -> None:
+        self._bind(open_device(device or default_device_name()))
+        self._handle = self._device.create_stream()
+        # A driver may give a destroyed stream's handle to a new one, so order is kept by this key.
+        self.key = next(_keys)
+        weakref.finalize(self, self._device.destroy_stream, self._handle).atexit = False
+
+    @classmethod
+    def _wrap(cls, device: Device, handle: int, owner: object = None) -> Stream:
+        stream = cls.__new__(cls)
+        stream._bind(device)
+        stream._handle, stream._owner, stream.key = handle, owner, -handle
+        return stream
+
+    def _bind(self, device: Device) -> None:
+        self._device = device
+        self._owner: object = None
+
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda:N``."""
+        return self._device.name
+
+    @property
+    def handle(self) -> int:
+        """The ``cudaStream_t`` as an integer; on the CPU device a number of our own."""
+        return self._handle
+
+    def __int__(self) -> int:
+        return self._handle
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        if self._device.kind != "cuda":
+            raise DeviceError(f"stream: must be on a CUDA device, got {self.device}")
+        return 0, self._handle
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return self._device is other._device and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.key))
+
+    def __repr__(self) -> str:
+        return f"<cvcli.Stream {self.device} handle={self._handle}>"
+
+    def sync(self) -> None:
+        """Block the host until all work queued so far is done."""
+        self._device.synchronize_stream(self._handle)
+
+    def query(self) -> bool:
+        """Return whether all work queued so far is done."""
+        return self._device.query_stream(self._handle)
+
+    def record(self, *, timing: bool = False) -> Event:
+        """Return an event that completes when the work queued so far is done."""
+        return Event(self.device, timing=timing).record(self)
+
+    def wait(self, other: Stream | Event) -> None:
+        """Make later work on this stream wait for an event, or for all work on a stream so far."""
+        event = other.record() if isinstance(other, Stream) else other
+        event._order(self)
+
+    def __enter__(self) -> Stream:
+        _stack().append(self)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        stack = _stack()
+        if not stack or stack[-1] is not self:
+            raise UsageError("stream: `with` blocks must be left in the reverse order")
+        stack.pop()
+
+
+class Event:
+    """A point in a stream's work; it counts as complete until it is first recorded."""
+
+    def __init__(self, device: str | None = None, *, timing: bool = False) -> None:
+        self._device = open_device(device or default_device_name())
+        self._handle = self._device.create_event(timing)
+        self._timing = timing
+        weakref.finalize(self, self._device.destroy_event, self._handle).atexit = False
+
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda:N``."""
+        return self._device.name
+
+    @property
+    def handle(self) -> int:
+        """The ``cudaEvent_t`` as an integer; on the CPU device a number of our own."""
+        return self._handle
+
+    def record(self, stream: Stream | None = None) -> Event:
+        """Mark this point of a stream, by default the current one; return the event itself."""
+        stream = stream or Stream.current
+        if stream.device != self.device:
+            raise DeviceError(f"event: the stream must be on {self.device}, got {stream.device}")
+        self._device.record_event(self._handle, stream.handle)
+        return self
+
+    def query(self) -> bool:
+        """Return whether the work before the event is done."""
+        return self._device.query_event(self._handle)
+
+    def sync(self) -> None:
+        """Block the host until the work before the event is done."""
+        self._device.synchronize_event(self._handle)
+
+    def elapsed(self, earlier: Event) -> float:
+        """Return the milliseconds since an earlier event; both need ``timing=True``."""
+        if not (self._timing and earlier._timing):
+            raise UsageError("event: both events must be made with timing=True to be compared")
+        return self._device.elapsed_ms(earlier._handle, self._handle)
+
+    def _order(self, stream: Stream) -> None:
+        if stream._device is self._device:
+            self._device.wait_event(stream.handle, self._handle)
+        else:
+            self.sync()
+
+
+def default_stream(device: str) -> Stream:
+    """Return the default stream of a device, handle 0."""
+    opened = open_device(device)
+    return _DEFAULTS.setdefault(opened.name, Stream._wrap(opened, 0))
+
+
+def stream_for(device: str, stream: Stream | None) -> Stream:
+    """Return the stream to run on: the one given, else this thread's current one on the device."""
+    if stream is not None:
+        if stream.device != device:
+            raise DeviceError(f"stream: must be on {device} like the tensor, got {stream.device}")
+        return stream
+    for candidate in reversed(_stack()):
+        if candidate.device == device:
+            return candidate
+    return default_stream(device)
+
+
+def as_stream(obj: Any, device: str | None = None) -> Stream:
+    """Wrap a stream of CuPy, PyTorch or any ``__cuda_stream__`` object, or an integer handle."""
+    if isinstance(obj, Stream):
+        return obj
+    if hasattr(obj, "__cuda_stream__"):
+        handle = int(obj.__cuda_stream__()[1])
+    else:
+        for name in ("ptr", "cuda_stream", "value", "handle"):
+            if isinstance(getattr(obj, name, None), int):
+                obj = getattr(obj, name)
+                break
+        if not isinstance(obj, int):
+            raise UsageError(f"as_stream: must be a stream or an integer handle, got {obj!r}")
+        handle = obj
+    index = getattr(obj, "device_id", -1)
+    name = device or (f"cuda:{index}" if index >= 0 else default_device_name())
+    return Stream._wrap(open_device(name), handle, owner=obj)

@@ -1,0 +1,212 @@
+"""Tensors: a buffer, a shape, and the layout that says what each axis is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from cvcli.core.engine import Engine, engine_of
+from cvcli.core.images import Images, Placed
+from cvcli.core.memory import Buffer
+from cvcli.core.spec import ITEMSIZE, MAX_CHANNELS, ImageSpec
+from cvcli.core.stream import Stream, stream_for
+from cvcli.errors import TensorError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+IMAGE_LAYOUTS = ("HW", "HWC", "NHW", "NHWC")
+
+
+class Tensor:
+    """An array on a device; operators read and write it in stream order.
+
+    ``shape`` and ``strides`` (bytes) follow ``layout``, one letter an axis; ``dtype`` is a NumPy
+    dtype. Views share their buffer and with it the record of who writes and reads it.
+    """
+
+    __slots__ = ("__weakref__", "_dtype", "_offset", "buffer", "layout", "shape", "strides")
+
+    def __init__(
+        self,
+        buffer: Buffer,
+        shape: Sequence[int],
+        dtype: str,
+        layout: str | None,
+        strides: Sequence[int] | None = None,
+        offset: int = 0,
+    ) -> None:
+        if layout is not None and len(layout) != len(shape):
+            raise TensorError(
+                f"tensor: layout must name each of the {len(shape)} axes, got {layout!r}"
+            )
+        self.buffer, self._dtype, self._offset = buffer, dtype, offset
+        self.shape, self.layout = tuple(shape), layout
+        self.strides = tuple(strides or packed_strides(self.shape, self.dtype.itemsize))
+
+    @classmethod
+    def empty(
+        cls, shape: Sequence[int], dtype: str, layout: str | None = None, device: str = "cpu"
+    ) -> Tensor:
+        """Return a packed tensor whose content is undefined."""
+        import numpy as np
+
+        nbytes = prod(shape) * np.dtype(dtype).itemsize
+        return cls(engine_of(device).allocate(nbytes), shape, np.dtype(dtype).name, layout)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype."""
+        import numpy as np
+
+        return np.dtype(self._dtype)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements, without padding."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda:N``."""
+        return self.buffer.device.name
+
+    @property
+    def pointer(self) -> int:
+        """The address of the first element."""
+        return self.buffer.pointer + self._offset
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the elements lie without gaps in row-major order."""
+        return self.strides == packed_strides(self.shape, self.dtype.itemsize)
+
+    def __repr__(self) -> str:
+        return f"<cvcli.Tensor {self.layout} {self.shape} {self._dtype} on {self.device}>"
+
+    def spec(self) -> ImageSpec:
+        """Return the spec of the image, or of each image of a batch."""
+        return self.images().first.spec
+
+    def images(self) -> Images:
+        """Return the tensor as the images an operator works on; raise `TensorError`."""
+        if self.layout not in IMAGE_LAYOUTS:
+            known = ", ".join(IMAGE_LAYOUTS)
+            raise TensorError(f"operand: layout must be one of {known}, got {self.layout}")
+        if self._dtype not in ITEMSIZE:
+            raise TensorError(f"operand: dtype must be {_listed(ITEMSIZE)}, got {self._dtype}")
+        sizes = dict(zip(self.layout, self.shape, strict=True))
+        pitches = dict(zip(self.layout, self.strides, strict=True))
+        spec = ImageSpec(sizes["H"], sizes["W"], sizes.get("C", 1), self._dtype)
+        self._check_pixels(spec, pitches)
+        placed = Placed(spec, self._offset, pitches["H"])
+        return Images(self.buffer, placed, sizes.get("N", 1), pitches.get("N", 0))
+
+    def _check_pixels(self, spec: ImageSpec, pitches: dict[str, int]) -> None:
+        if not 1 <= spec.channels <= MAX_CHANNELS:
+            raise TensorError(f"operand: must have 1 to 4 channels, got {spec.channels}")
+        if 0 in self.shape:
+            raise TensorError(f"operand: must not be empty, got shape {self.shape}")
+        itemsize = ITEMSIZE[self._dtype]
+        packed = pitches.get("C", itemsize) == itemsize or spec.channels == 1
+        packed &= pitches["W"] == spec.pixel_nbytes or spec.width == 1
+        packed &= pitches["H"] >= spec.width * spec.pixel_nbytes or spec.height == 1
+        if not packed or pitches.get("N", 0) < 0:
+            raise TensorError(
+                f"operand: the pixels of a row must lie side by side, got strides {self.strides}",
+                tip="make a contiguous copy first",
+            )
+
+    def numpy(self, stream: Stream | None = None) -> NDArray[np.generic]:
+        """Return a copy on the host, after everything written so far."""
+        import numpy as np
+
+        source = self if self.is_packed else self._packed(stream)
+        engine = engine_of(source.buffer.device)
+        staging = engine.allocate_staging(source.nbytes)
+        on = stream_for(self.device, stream)
+        engine.copy(staging, source.buffer, source.nbytes, on, of=source._offset)
+        staging.synchronize()
+        array = np.empty(self.shape, self.dtype)
+        copy_to_host(array, staging)
+        return array
+
+    def to(self, device: str, stream: Stream | None = None) -> Tensor:
+        """Return a packed copy on a device, stream-ordered; the tensor itself if it is there."""
+        from cvcli.devices.find import parse_device
+
+        name = parse_device(device)
+        if name == self.device:
+            return self
+        from cvcli.core.interop import as_tensor
+
+        host = self if self.device == "cpu" else as_tensor(self.numpy(stream), self.layout)
+        if name == "cpu":
+            return host
+        return upload(host, name, stream)
+
+    def _packed(self, stream: Stream | None) -> Tensor:
+        from cvcli.core.apply import apply
+        from cvcli.core.chain import Chain
+
+        return apply(Chain(()), self, stream=stream)
+
+    def cuda(self) -> Any:
+        """Return a view with ``__cuda_array_interface__`` version 3 of a CUDA tensor."""
+        from cvcli.core.interop import CudaView
+
+        return CudaView(self)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        if self.device != "cpu":
+            raise AttributeError("tensor: is not on the CPU; use .numpy() or .to('cpu')")
+        self.buffer.synchronize()
+        return {
+            "version": 3,
+            "shape": self.shape,
+            "typestr": self.dtype.str,
+            "data": (self.pointer, self.buffer.read_only),
+            "strides": self.strides,
+        }
+
+
+def packed_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
+    """Return the byte strides of a row-major array without gaps."""
+    strides, step = [], itemsize
+    for length in reversed(shape):
+        strides.append(step)
+        step *= max(length, 1)
+    return tuple(reversed(strides))
+
+
+def copy_to_host(array: NDArray[np.generic], staging: Buffer) -> None:
+    """Copy staging memory, which must be idle, into a packed array."""
+    import ctypes
+
+    ctypes.memmove(array.ctypes.data, staging.pointer, array.nbytes)
+
+
+def upload(host: Tensor, device: str, stream: Stream | None = None) -> Tensor:
+    """Return a copy of a packed CPU tensor on another device."""
+    import ctypes
+
+    engine: Engine = engine_of(device)
+    source = host if host.is_packed else host._packed(None)
+    source.buffer.synchronize()
+    staging = engine.allocate_staging(source.nbytes)
+    ctypes.memmove(staging.pointer, source.pointer, source.nbytes)
+    out = Tensor.empty(source.shape, source._dtype, source.layout, device)
+    engine.copy(out.buffer, staging, source.nbytes, stream_for(device, stream))
+    return out
+
+
+def _listed(names: Sequence[str] | dict[str, int]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,126 @@
+"""The protocol every device keeps, and what a kernel launch is made of."""
+
+from abc import ABC, abstractmethod
+from ctypes import Structure
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Which code to run: a pattern of ``kernels/core`` over one pixel type.
+
+    ``pattern`` is ``map_rows`` or ``map_tiles``. ``functors`` are the pointwise operators applied
+    to each sample in turn: names of headers in ``kernels/``, or ``("table",)`` for a lookup.
+    """
+
+    pattern: str
+    dtype: str
+    channels: int
+    functors: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Launch:
+    """One launch: the kernel, its argument block, one parameter block a functor, and its extent.
+
+    ``rows`` counts destination rows over the whole batch; ``height`` and ``width`` are the largest
+    destination image; ``nbytes`` is what the launch must read and write at least.
+    """
+
+    kernel: Kernel
+    args: Structure
+    params: tuple[bytes, ...]
+    count: int
+    rows: int
+    height: int
+    width: int
+    nbytes: int
+    keep: tuple[object, ...] = field(default=())
+
+
+class Device(ABC):
+    """A place with memory, in-order streams and events, all named by integers.
+
+    Every call is asynchronous with the host unless it says so; work on one stream runs in order.
+    Stream handle 0 is the default stream.
+    """
+
+    name: str
+    kind: str
+    index: int
+
+    @abstractmethod
+    def allocate(self, nbytes: int) -> int:
+        """Return a pointer to ``nbytes`` of device memory; raise `OutOfMemoryError`."""
+
+    @abstractmethod
+    def free(self, pointer: int) -> None:
+        """Give memory from `allocate` back; nothing may use it any more."""
+
+    @abstractmethod
+    def allocate_staging(self, nbytes: int) -> int:
+        """Return host memory that copies to and from this device at full speed (page-locked)."""
+
+    @abstractmethod
+    def free_staging(self, pointer: int) -> None:
+        """Give memory from `allocate_staging` back."""
+
+    @abstractmethod
+    def create_stream(self) -> int:
+        """Return a new stream that never waits for the default stream."""
+
+    @abstractmethod
+    def destroy_stream(self, stream: int) -> None:
+        """Destroy a stream; work already queued on it still completes."""
+
+    @abstractmethod
+    def synchronize_stream(self, stream: int) -> None:
+        """Block the host until the stream is idle."""
+
+    @abstractmethod
+    def query_stream(self, stream: int) -> bool:
+        """Return whether the stream is idle."""
+
+    @abstractmethod
+    def create_event(self, timing: bool) -> int:
+        """Return a new event, which counts as complete until it is recorded."""
+
+    @abstractmethod
+    def destroy_event(self, event: int) -> None:
+        """Destroy an event."""
+
+    @abstractmethod
+    def record_event(self, event: int, stream: int) -> None:
+        """Mark this point of the stream."""
+
+    @abstractmethod
+    def wait_event(self, stream: int, event: int) -> None:
+        """Make later work of the stream wait for the event."""
+
+    @abstractmethod
+    def synchronize_event(self, event: int) -> None:
+        """Block the host until the event is complete."""
+
+    @abstractmethod
+    def query_event(self, event: int) -> bool:
+        """Return whether the event is complete."""
+
+    @abstractmethod
+    def elapsed_ms(self, start: int, end: int) -> float:
+        """Return the milliseconds between two complete timing events."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Block the host until the whole device is idle."""
+
+    @abstractmethod
+    def copy(self, dst: int, src: int, nbytes: int, stream: int) -> None:
+        """Copy bytes between any two of this device's and the host's pointers."""
+
+    @abstractmethod
+    def launch(self, launch: Launch, stream: int) -> None:
+        """Run a kernel; every pointer in its arguments must be of this device."""
+
+    @abstractmethod
+    def memory_info(self) -> tuple[int, int]:
+        """Return free and total bytes of the device."""

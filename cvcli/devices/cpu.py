@@ -1,0 +1,303 @@
+"""The CPU device: compiled kernels, and streams that are in-order queues on worker threads."""
+
+import ctypes
+import os
+import platform
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+from cvcli.devices.base import Device, Kernel, Launch
+from cvcli.errors import DeviceError, OutOfMemoryError
+
+SIMD_LEVELS = ("baseline", "avx2", "avx512")
+_ALIGNMENT = 64
+# Under this many bytes a second thread costs more to wake than it saves.
+_BAND_NBYTES = 1 << 20
+_SUFFIX = {"uint8": "u8", "uint16": "u16", "float32": "f32"}
+
+
+class RowFn(ctypes.Structure):
+    """A pointwise operator bound to its parameters, applied to one row of float32 samples."""
+
+    _fields_ = (("apply", ctypes.c_void_p), ("params", ctypes.c_void_p))
+
+
+def library_path(level: str) -> Path:
+    """Return the compiled library of one SIMD level; raise `DeviceError` where it is missing."""
+    import cvcli
+
+    for folder in cvcli.__path__:
+        for path in sorted((Path(folder) / "lib").glob(f"*cvcli_cpu_{level}.*")):
+            return path
+    raise DeviceError(
+        f"the compiled kernels (cvcli_cpu_{level}) are missing from the installation",
+        tip="reinstall cvcli with a C++ compiler on the PATH",
+    )
+
+
+@cache
+def load_library(level: str) -> ctypes.CDLL:
+    return ctypes.CDLL(str(library_path(level)))
+
+
+@cache
+def simd_level() -> str:
+    """Return the best build this processor runs, or the one ``CVCLI_SIMD`` names."""
+    best = load_library("baseline").cvcli_simd_level()
+    asked = os.environ.get("CVCLI_SIMD")
+    if asked is not None:
+        if asked not in SIMD_LEVELS[: best + 1]:
+            raise DeviceError(
+                f"CVCLI_SIMD must be one of {', '.join(SIMD_LEVELS[: best + 1])}, got {asked!r}"
+            )
+        return asked
+    for level in reversed(SIMD_LEVELS[1 : best + 1]):
+        try:
+            library_path(level)
+        except DeviceError:
+            continue
+        return level
+    return "baseline"
+
+
+def native() -> ctypes.CDLL:
+    """Return the kernels compiled for this processor."""
+    return load_library(simd_level())
+
+
+def cpu_threads() -> int:
+    """Return the processors this process may use: affinity and cgroup quota respected."""
+    try:
+        usable = len(os.sched_getaffinity(0))
+    except AttributeError:
+        usable = os.cpu_count() or 1
+    return max(1, min(usable, _cgroup_quota() or usable))
+
+
+def _cgroup_quota() -> int | None:
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+    except (OSError, ValueError):
+        return None
+    return None if quota == "max" else -(-int(quota) // int(period))
+
+
+def integer_table(functor: str, params: tuple[float, ...], levels: int) -> bytes:
+    """Return an operator's table over every value of an integer dtype (256 or 65536 levels)."""
+    out = ctypes.create_string_buffer(levels * (1 if levels == 256 else 2))
+    block = (ctypes.c_double * len(params))(*params)
+    getattr(native(), f"cvcli_table_{functor}")(block, ctypes.c_int32(levels), out)
+    return out.raw
+
+
+def float_samples(functor: str, params: bytes, samples: bytes, channels: int) -> bytes:
+    """Return packed float32 pixels after one pointwise operator."""
+    row = ctypes.create_string_buffer(samples, len(samples))
+    width = ctypes.c_int64(len(samples) // 4 // channels)
+    apply = getattr(native(), f"cvcli_row_{functor}")
+    apply(ctypes.c_char_p(params), row, width, ctypes.c_int32(channels))
+    return row.raw
+
+
+class _Event:
+    """An event of the CPU device, complete until it is recorded."""
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._done.set()
+        self.time = 0.0
+
+    def arm(self) -> Callable[[], None]:
+        """Make the event pending and return what completes it.
+
+        A later recording takes the event over: waits queued before then keep the older one.
+        """
+        done = self._done = threading.Event()
+
+        def complete() -> None:
+            self.time = time.perf_counter()
+            done.set()
+
+        return complete
+
+    def pending(self) -> threading.Event:
+        return self._done
+
+
+class _Queue:
+    """One stream: a thread that runs tasks in the order they were put."""
+
+    def __init__(self, name: str) -> None:
+        self._tasks: deque[Callable[[], None] | None] = deque()
+        self._change = threading.Condition()
+        self._busy = False
+        self._error: BaseException | None = None
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def put(self, task: Callable[[], None] | None) -> None:
+        with self._change:
+            self._tasks.append(task)
+            self._change.notify_all()
+
+    def idle(self) -> bool:
+        with self._change:
+            return not self._tasks and not self._busy
+
+    def join(self) -> None:
+        with self._change:
+            self._change.wait_for(lambda: not self._tasks and not self._busy)
+            error, self._error = self._error, None
+        if error is not None:
+            raise DeviceError(f"cpu: a kernel failed ({error})") from error
+
+    def _run(self) -> None:
+        while (task := self._next()) is not None:
+            try:
+                task()
+            except BaseException as error:
+                self._error = error
+            # The task holds buffers; they must go back to the pool before the stream is idle.
+            del task
+
+    def _next(self) -> Callable[[], None] | None:
+        with self._change:
+            self._busy = False
+            if not self._tasks:
+                self._change.notify_all()
+            self._change.wait_for(lambda: bool(self._tasks))
+            self._busy = True
+            return self._tasks.popleft()
+
+
+class CpuDevice(Device):
+    """Host memory, and kernels compiled for this processor."""
+
+    name, kind, index = "cpu", "cpu", 0
+
+    def __init__(self) -> None:
+        self._library = native()
+        self._handles = count(1)
+        self._streams = {0: _Queue("cvcli-stream-0")}
+        self._events: dict[int, _Event] = {}
+        self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self._threads = cpu_threads()
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="cvcli-band")
+
+    def allocate(self, nbytes: int) -> int:
+        try:
+            block = (ctypes.c_char * (nbytes + _ALIGNMENT))()
+        except (MemoryError, ValueError) as error:
+            raise OutOfMemoryError(f"cpu: no room for {nbytes} bytes") from error
+        pointer = -(-ctypes.addressof(block) // _ALIGNMENT) * _ALIGNMENT
+        self._memory[pointer] = block
+        return pointer
+
+    def free(self, pointer: int) -> None:
+        del self._memory[pointer]
+
+    allocate_staging, free_staging = allocate, free
+
+    def create_stream(self) -> int:
+        handle = next(self._handles)
+        self._streams[handle] = _Queue(f"cvcli-stream-{handle}")
+        return handle
+
+    def destroy_stream(self, stream: int) -> None:
+        self._streams.pop(stream).put(None)
+
+    def synchronize_stream(self, stream: int) -> None:
+        self._streams[stream].join()
+
+    def query_stream(self, stream: int) -> bool:
+        return self._streams[stream].idle()
+
+    def create_event(self, timing: bool) -> int:
+        handle = next(self._handles)
+        self._events[handle] = _Event()
+        return handle
+
+    def destroy_event(self, event: int) -> None:
+        del self._events[event]
+
+    def record_event(self, event: int, stream: int) -> None:
+        self._streams[stream].put(self._events[event].arm())
+
+    def wait_event(self, stream: int, event: int) -> None:
+        self._streams[stream].put(_waiter(self._events[event].pending()))
+
+    def synchronize_event(self, event: int) -> None:
+        self._events[event].pending().wait()
+
+    def query_event(self, event: int) -> bool:
+        return self._events[event].pending().is_set()
+
+    def elapsed_ms(self, start: int, end: int) -> float:
+        return (self._events[end].time - self._events[start].time) * 1e3
+
+    def synchronize(self) -> None:
+        for queue in list(self._streams.values()):
+            queue.join()
+
+    def copy(self, dst: int, src: int, nbytes: int, stream: int) -> None:
+        self._streams[stream].put(lambda: _memmove(dst, src, nbytes))
+
+    def launch(self, launch: Launch, stream: int) -> None:
+        self._streams[stream].put(lambda: self._run(launch))
+
+    def memory_info(self) -> tuple[int, int]:
+        page = os.sysconf("SC_PAGE_SIZE")
+        return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
+
+    def _run(self, launch: Launch) -> None:
+        function = getattr(self._library, _symbol(launch.kernel))
+        fns = self._row_fns(launch)
+        args = (ctypes.byref(launch.args), fns, ctypes.c_int32(len(fns)))
+        bands = max(1, min(self._threads, launch.rows, launch.nbytes // _BAND_NBYTES))
+        cuts = [launch.rows * i // bands for i in range(bands + 1)]
+
+        def band(begin: int, end: int) -> None:
+            function(*args, ctypes.c_int64(begin), ctypes.c_int64(end))
+
+        waiting = [self._pool.submit(band, cuts[i], cuts[i + 1]) for i in range(1, bands)]
+        band(cuts[0], cuts[1])
+        wait(waiting)
+
+    def _row_fns(self, launch: Launch) -> "ctypes.Array[RowFn]":
+        names = [name for name in launch.kernel.functors if name != "table"]
+        fns = (RowFn * len(names))()
+        for fn, name, params in zip(fns, names, launch.params, strict=False):
+            symbol = getattr(self._library, f"cvcli_row_{name}")
+            fn.apply = ctypes.cast(symbol, ctypes.c_void_p)
+            fn.params = ctypes.cast(ctypes.c_char_p(params), ctypes.c_void_p)
+        return fns
+
+
+def _symbol(kernel: Kernel) -> str:
+    return f"cvcli_map_{_SUFFIX[kernel.dtype]}_{kernel.channels}"
+
+
+def _waiter(pending: threading.Event) -> Callable[[], None]:
+    return lambda: void(pending.wait())
+
+
+def void(_: object) -> None:
+    """Drop a value where a callable must return nothing."""
+
+
+def _memmove(dst: int, src: int, nbytes: int) -> None:
+    ctypes.memmove(dst, src, nbytes)
+
+
+def describe() -> dict[str, str]:
+    """Return what `cvcli doctor` shows of the CPU device."""
+    return {
+        "processor": platform.processor() or platform.machine(),
+        "threads": str(cpu_threads()),
+        "simd": simd_level(),
+    }

@@ -1,0 +1,34 @@
+"""Launch geometry of the CUDA schedules; mirrors ``kernels/core/geometry.h``."""
+
+from cvcli.devices.base import Kernel, Launch
+
+WARPS = 8
+SEGMENT_NBYTES = 1920
+MAX_GRID_Y = 65535
+_ITEMSIZE = {"uint8": 1, "uint16": 2, "float32": 4}
+
+
+def segment_pixels(pixel_nbytes: int) -> int:
+    """Return how many pixels of one row a warp takes."""
+    return SEGMENT_NBYTES // pixel_nbytes
+
+
+def tile_pixels(pixel_nbytes: int) -> int:
+    """Return the side of a tile of a transposed move."""
+    return 64 if pixel_nbytes <= 4 else 32
+
+
+def _pixel_nbytes(kernel: Kernel) -> int:
+    return _ITEMSIZE[kernel.dtype] * kernel.channels
+
+
+def grid_of(launch: Launch) -> tuple[int, int]:
+    """Return the grid ``(x, y)``: x covers the largest image, y the batch."""
+    nbytes = _pixel_nbytes(launch.kernel)
+    if launch.kernel.pattern == "map_tiles":
+        side = tile_pixels(nbytes)
+        x = -(-launch.height // side) * -(-launch.width // side)
+    else:
+        segments = -(-launch.width // segment_pixels(nbytes))
+        x = -(-launch.height * segments // WARPS)
+    return x, min(launch.count, MAX_GRID_Y)

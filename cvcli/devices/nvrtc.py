@@ -1,0 +1,185 @@
+"""Compile kernels with NVRTC into cubins, kept in a cache on disk that we own.
+
+The key is the whole expanded source, the options, the architecture and the NVRTC version, so an
+edited header or a new compiler never meets a stale cubin, and a warm start never loads NVRTC.
+"""
+
+import hashlib
+import importlib.metadata
+import os
+import re
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from cvcli.devices.base import Kernel
+from cvcli.errors import CompileError
+
+# Without contraction, flushing or approximation the GPU rounds every step as the CPU does.
+OPTIONS = (
+    "--std=c++17",
+    "--fmad=false",
+    "--ftz=false",
+    "--prec-div=true",
+    "--prec-sqrt=true",
+    "--device-as-default-execution-space",
+)
+ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+ENTRY = "cvcli_kernel"
+THREADS = 256
+_INCLUDE = re.compile(r'^\s*#include "([^"]+)"\s*$', re.MULTILINE)
+_C_TYPE = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
+
+
+def kernel_dir() -> Path:
+    """Return the folder of the kernel headers: in the package, or beside it in a checkout."""
+    import cvcli
+
+    candidates = [Path(folder) / "kernels" for folder in cvcli.__path__]
+    candidates += [Path(folder).parent / "kernels" for folder in cvcli.__path__]
+    for path in candidates:
+        if (path / "core" / "map.h").is_file():
+            return path
+    raise CompileError("the kernel headers are missing from the installation")
+
+
+def camel(name: str) -> str:
+    """Return the C++ type of an operator: ``brightness_contrast`` is ``BrightnessContrast``."""
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def source_of(kernel: Kernel) -> str:
+    """Return the translation unit that instantiates one kernel."""
+    names = [name for name in kernel.functors if name != "table"]
+    includes = "".join(f'#include "{name}.h"\n' for name in ["core/map", *sorted(set(names))])
+    params = "".join(f", const cvcli::{camel(name)}<float> f{i}" for i, name in enumerate(names))
+    pixel = _C_TYPE[kernel.dtype]
+    if names:
+        functor = f"cvcli::pipe({', '.join(f'f{i}' for i in range(len(names)))})"
+    else:
+        functor = f"cvcli::Table<{pixel}>{{}}" if kernel.functors else "cvcli::Identity{}"
+    return (
+        f'{includes}extern "C" __global__ void __launch_bounds__({THREADS})\n'
+        f"{ENTRY}(const cvcli::MapArgs args{params}) {{\n"
+        f"    cvcli::{kernel.pattern}<{pixel}, {kernel.channels}>(args, {functor});\n}}\n"
+    )
+
+
+def expand(source: str) -> str:
+    """Return the source with each header of ours put in place once."""
+    return _expand(source, kernel_dir(), set())
+
+
+def _expand(source: str, folder: Path, seen: set[Path]) -> str:
+    def include(match: re.Match[str]) -> str:
+        path = _resolve(match[1], folder)
+        if path in seen:
+            return ""
+        seen.add(path)
+        text = path.read_text(encoding="utf-8").replace("#pragma once", "")
+        return f'#line 1 "{path.name}"\n' + _expand(text, path.parent, seen)
+
+    return _INCLUDE.sub(include, source)
+
+
+def _resolve(name: str, folder: Path) -> Path:
+    for base in (folder, kernel_dir()):
+        path = (base / name).resolve()
+        if path.is_file():
+            return path
+    raise CompileError(f"kernel header {name} is missing")
+
+
+@cache
+def nvrtc_version() -> str:
+    """Return what names the NVRTC in use without loading it: its package, or the system's."""
+    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12"):
+        try:
+            return f"{name} {importlib.metadata.version(name)}"
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    from cupy_backends.cuda.api import runtime
+
+    return f"system {runtime.runtimeGetVersion()}"
+
+
+def cache_dir() -> Path:
+    """Return the folder of compiled kernels; ``CVCLI_CACHE_DIR`` overrides the system's choice."""
+    if "CVCLI_CACHE_DIR" in os.environ:
+        return Path(os.environ["CVCLI_CACHE_DIR"])
+    if sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        root = Path.home() / "Library" / "Caches"
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return root / "cvcli"
+
+
+def cubin(kernel: Kernel, compute: tuple[int, int]) -> bytes:
+    """Return the machine code of a kernel for one compute capability, from the cache if there."""
+    path, source = _entry(kernel, compute)
+    try:
+        return path.read_bytes()
+    except OSError:
+        code = compile_source(source, compute[0] * 10 + compute[1])
+    _store(path, code)
+    return code
+
+
+def forget(kernel: Kernel, compute: tuple[int, int]) -> None:
+    """Drop a cached cubin that the driver refused."""
+    _entry(kernel, compute)[0].unlink(missing_ok=True)
+
+
+def _entry(kernel: Kernel, compute: tuple[int, int]) -> tuple[Path, str]:
+    source = expand(source_of(kernel))
+    parts = [source, *OPTIONS, f"sm_{compute[0]}{compute[1]}", nvrtc_version()]
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+    return cache_dir() / f"{kernel.pattern}-{key}.cubin", source
+
+
+def _store(path: Path, code: bytes) -> None:
+    """Keep a cubin for the next start; a cache that can't be written only costs time."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(code)
+        Path(file.name).replace(path)
+    except OSError:
+        return
+
+
+def compile_source(source: str, arch: int) -> bytes:
+    """Compile expanded source for ``sm_<arch>``; return a cubin, or PTX for a GPU newer than NVRTC.
+
+    Raises `CompileError` with the compiler's log.
+    """
+    from cupy_backends.cuda.libs import nvrtc
+
+    known = [int(number) for number in nvrtc.getSupportedArchs()]
+    target, real = _target(arch, known)
+    program = nvrtc.createProgram(source, "cvcli.cu", (), ())
+    try:
+        prefix = "sm" if real else "compute"
+        options = (*OPTIONS, f"--gpu-architecture={prefix}_{target}")
+        try:
+            nvrtc.compileProgram(program, options)
+        except nvrtc.NVRTCError as error:
+            log = nvrtc.getProgramLog(program)
+            raise CompileError(f"a kernel did not compile for sm_{arch} ({error})\n{log}") from None
+        return bytes(nvrtc.getCUBIN(program) if real else nvrtc.getPTX(program).encode())
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def _target(arch: int, known: list[int]) -> tuple[int, bool]:
+    """Pick what to compile for: cubins run on their own major version, PTX on anything newer."""
+    same_major = [number for number in known if number // 10 == arch // 10 and number <= arch]
+    if same_major:
+        return max(same_major), True
+    older = [number for number in known if number <= arch]
+    if not older:
+        raise CompileError(f"this NVRTC can't compile for sm_{arch}")
+    return max(older), False

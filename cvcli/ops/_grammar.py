@@ -1,0 +1,99 @@
+"""The text of a chain: steps between ``|``, options spelled as on the command line.
+
+``flip --axis -1 | crop --width 640 --height 480 --gravity center | invert``. In a file each line
+is a step too, and ``#`` starts a comment.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from pathlib import Path
+
+from cvcli.core.chain import Chain, Step
+from cvcli.errors import UsageError
+from cvcli.ops._operator import Operator
+from cvcli.ops._registry import operator_named
+
+
+def load_chain(text: str) -> Chain:
+    """Return the chain of a text, or with ``@file`` of a file; raise `UsageError`."""
+    if not text.startswith("@"):
+        return parse_chain(text)
+    path = Path(text[1:])
+    try:
+        return parse_chain(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: must be UTF-8 text") from None
+
+
+def parse_chain(text: str, where: str | None = None) -> Chain:
+    """Return the chain that a text spells; ``where`` names the file in errors."""
+    steps = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            steps += [parse_step(words) for words in _steps(_words(line))]
+        except UsageError as error:
+            if where is not None:
+                raise type(error)(f"{where}:{number}: {error}", error.tip) from None
+            raise
+    if not steps:
+        raise UsageError(f"{where or 'chain'}: must hold at least one step")
+    return Chain(tuple(steps))
+
+
+def parse_step(words: list[str]) -> Step:
+    """Return the step of ``[operator, option, value, ...]``."""
+    operator = operator_named(words[0])
+    given: dict[str, str] = {}
+    rest = iter(words[1:])
+    for word in rest:
+        name, equals, value = word.partition("=")
+        parameter = _parameter_named(operator, name)
+        if parameter in given:
+            raise UsageError(f"{operator.command}: {name} is given twice")
+        try:
+            given[parameter] = value if equals else next(rest)
+        except StopIteration:
+            raise UsageError(f"{operator.command}: {name} must have a value") from None
+    return operator.step(**given)
+
+
+def _parameter_named(operator: Operator, option: str) -> str:
+    options = {parameter.option: parameter.name for parameter in operator.parameters}
+    if option in options:
+        return options[option]
+    near = difflib.get_close_matches(option, options, n=1)
+    listed = f"its options are {', '.join(options)}" if options else "it takes none"
+    raise UsageError(
+        f"{operator.command}: there is no option {option!r}",
+        tip=f"did you mean {near[0]}?" if near else listed,
+    )
+
+
+def _words(line: str) -> list[str]:
+    lexer = shlex.shlex(line, posix=True, punctuation_chars="|")
+    lexer.whitespace_split = True
+    lexer.commenters = "#"
+    try:
+        return list(lexer)
+    except ValueError as error:
+        raise UsageError(f"chain: {str(error).lower()} in {line!r}") from None
+
+
+def _steps(words: list[str]) -> list[list[str]]:
+    if not words:
+        return []
+    steps: list[list[str]] = [[]]
+    for word in words:
+        if word and set(word) == {"|"}:
+            steps.append([])
+        else:
+            steps[-1].append(word)
+    if len(steps) > 1 and not steps[-1]:
+        steps.pop()
+    if not all(steps):
+        raise UsageError("chain: there is no step between two |")
+    return steps

@@ -1,0 +1,121 @@
+"""The declaration of an operator: a function whose signature and docstring say all there is.
+
+It takes an `ImageSpec` and checked parameters and returns what is to be done, a `Move` or a
+`Pointwise`. From it come the Python function, the command, the word in a chain and the tests.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any, get_type_hints
+
+from cvcli.core.apply import apply
+from cvcli.core.chain import Chain, Lowered, Step
+from cvcli.core.spec import ImageSpec
+from cvcli.core.stream import Stream
+from cvcli.core.tensor import Tensor
+from cvcli.errors import ParameterError
+from cvcli.ops._params import Parameter, parameters_of
+
+Function = Callable[..., Lowered]
+
+
+class Operator:
+    """An operator made from its declaration; call it with a tensor to run it."""
+
+    def __init__(self, function: Function, cases: tuple[Mapping[str, Any], ...]) -> None:
+        self.function, self.cases = function, cases
+        self.name = function.__name__
+        self.doc = inspect.cleandoc(function.__doc__ or "")
+        self.parameters = self._parameters()
+        self.__doc__, self.__name__ = self.doc, self.name
+        self.__signature__ = self._signature()
+        self._chain = lru_cache(maxsize=256)(self._make_chain)
+
+    @property
+    def command(self) -> str:
+        """The operator's word on the command line and in a chain."""
+        return self.name.replace("_", "-")
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the description."""
+        return self.doc.partition("\n")[0]
+
+    def __call__(
+        self,
+        src: Tensor,
+        *args: Any,
+        stream: Stream | None = None,
+        out: Tensor | None = None,
+        **kwargs: Any,
+    ) -> Tensor:
+        chain = self._chain(*map(_hashable, args), **{k: _hashable(v) for k, v in kwargs.items()})
+        return apply(chain, src, stream=stream, out=out)
+
+    def step(self, *args: Any, **kwargs: Any) -> Step:
+        """Return the operator with its parameters bound and checked; raise `ParameterError`."""
+        given = self._bind(args, kwargs)
+        checked = {p.name: p.check(given.get(p.name, p.default)) for p in self.parameters}
+        changed = tuple(
+            (p.name, checked[p.name])
+            for p in self.parameters
+            if p.required or checked[p.name] != p.check(p.default)
+        )
+        return Step(self.name, changed, partial(_lower, self.function, self.name, checked))
+
+    def _make_chain(self, *args: Any, **kwargs: Any) -> Chain:
+        return Chain((self.step(*args, **kwargs),))
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        names = [p.name for p in self.parameters]
+        if len(args) > len(names):
+            raise ParameterError(f"{self.name}: takes {len(names)} parameters, got {len(args)}")
+        given = dict(zip(names, args, strict=False))
+        for name, value in kwargs.items():
+            if name not in names or name in given:
+                fault = "is given twice" if name in given else f"must be one of {', '.join(names)}"
+                raise ParameterError(f"{self.name}: parameter {name} {fault}")
+            given[name] = value
+        for p in self.parameters:
+            if p.required and p.name not in given:
+                raise ParameterError(f"{self.name}: {p.name} must be given")
+        return given
+
+    def _parameters(self) -> tuple[Parameter, ...]:
+        hints = get_type_hints(self.function, include_extras=True)
+        signature = inspect.signature(self.function).parameters
+        hints = {name: hints[name] for name in list(signature)[1:]}
+        return tuple(parameters_of(self.command, hints, signature))
+
+    def _signature(self) -> inspect.Signature:
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        inner = list(inspect.signature(self.function).parameters.values())[1:]
+        src = inspect.Parameter("src", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Tensor)
+        extra = [
+            inspect.Parameter(name, keyword, default=None, annotation=kind | None)
+            for name, kind in (("stream", Stream), ("out", Tensor))
+        ]
+        return inspect.Signature([src, *inner, *extra], return_annotation=Tensor)
+
+
+def operator(*, cases: tuple[Mapping[str, Any], ...] = ({},)) -> Callable[[Function], Operator]:
+    """Declare an operator; ``cases`` are parameters that the derived tests run it with."""
+    return lambda function: Operator(function, cases)
+
+
+def _lower(function: Function, name: str, params: Mapping[str, Any], spec: ImageSpec) -> Lowered:
+    try:
+        return function(spec, **params)
+    except ParameterError as error:
+        prefix = f"{name.replace('_', '-')}: "
+        message = str(error)
+        raise ParameterError(
+            message if message.startswith(prefix) else prefix + message, error.tip
+        ) from None
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,95 @@
+// map on the GPU, tile by tile, for transposed moves: reads run along source rows, writes along
+// destination rows, and the tile turns in shared memory between the two.
+#pragma once
+
+#include "core/gather.h"
+#include "core/map_rows_cuda.h"
+
+namespace cvcli {
+
+template <class T, int C>
+struct Tile {
+    static constexpr int kPixels = tile_pixels(sizeof(T) * C);
+    static constexpr int kPitch = tile_pitch(sizeof(T) * C);
+    int32_t x;
+    int32_t y;
+    int32_t width;
+    int32_t height;
+    uint8_t* room;
+};
+
+template <class T, int C>
+CVCLI_FN Tile<T, C> tile_at(const Image& dst, uint32_t across, uint8_t* room) {
+    constexpr int N = Tile<T, C>::kPixels;
+    const int32_t x = static_cast<int32_t>(blockIdx.x % across) * N;
+    const int32_t y = static_cast<int32_t>(blockIdx.x / across) * N;
+    return {x, y, smaller(N, dst.width - x), smaller(N, dst.height - y), room};
+}
+
+// Lanes go down a tile's column, which is along the source row of a transposed move. Samples are
+// finished on the way in: a constant, which is not, can't be told from others later.
+template <class T, int C, class U, class F>
+CVCLI_FN void load_tile(const Image& src, const Move& move, const Tile<T, C>& tile, const F& f) {
+    constexpr int units = int(sizeof(T)) * C / int(sizeof(U));
+    constexpr int samples = int(sizeof(U) / sizeof(T));
+    for (int down = lane(); down < tile.height; down += kWarp) {
+        const int32_t at_y = axis_at(move.y, tile.y + down);
+#pragma unroll 8
+        for (int right = threadIdx.x / kWarp; right < tile.width; right += kBlockWarps) {
+            const int32_t at_x = axis_at(move.x, tile.x + right);
+            const bool fixed = constant_number(at_y, at_x) >= 0;
+            const U* from = reinterpret_cast<const U*>(pixel_at<T, C>(src, move, at_y, at_x));
+            U* to = reinterpret_cast<U*>(tile.room + down * tile.kPitch) + right * units;
+#pragma unroll
+            for (int i = 0; i < units; ++i) {
+                const U unit = __ldg(from + i);
+                to[i] = fixed ? unit : map_word<Bits<T>, C>(f, unit, i * samples);
+            }
+        }
+    }
+}
+
+template <class T, int C>
+CVCLI_FN void store_tile(const Image& dst, const Tile<T, C>& tile) {
+    constexpr int P = sizeof(T) * C;
+#pragma unroll 1
+    for (int down = threadIdx.x / kWarp; down < tile.height; down += kBlockWarps) {
+        uint8_t* to = row_at<uint8_t>(dst, tile.y + down) + int64_t{tile.x} * P;
+        emit_forward<Bits<T>, C>(to, tile.room + down * tile.kPitch, tile.width * P,
+                                 static_cast<uint32_t>(tile.x) * C, Identity{});
+    }
+}
+
+template <class T, int C, class F>
+CVCLI_FN void map_image_tiles(const MapArgs& args, int32_t index, uint8_t* room, const F& f) {
+    constexpr uint32_t N = Tile<T, C>::kPixels;
+    const Image dst = image_at(args.dst, index);
+    const uint32_t across = (static_cast<uint32_t>(dst.width) + N - 1) / N;
+    const uint32_t down = (static_cast<uint32_t>(dst.height) + N - 1) / N;
+    if (across == 0 || blockIdx.x / across >= down) return;
+    const Image src = image_at(args.src, index);
+    const Move move = move_at(args, index);
+    const Tile<T, C> tile = tile_at<T, C>(dst, across, room);
+    using Unit = typename UnitOf<widest_unit(sizeof(T) * C)>::type;
+    const uint64_t places = address(src.data) | src.row_pitch | address(move.constants);
+    if (places % sizeof(Unit) == 0) {
+        load_tile<T, C, Unit>(src, move, tile, f);
+    } else {
+        load_tile<T, C, Bits<T>>(src, move, tile, f);
+    }
+    __syncthreads();
+    store_tile<T, C>(dst, tile);
+    __syncthreads();
+}
+
+template <class T, int C, class F>
+CVCLI_FN void map_tiles(const MapArgs& args, const F& functor) {
+    constexpr int N = Tile<T, C>::kPixels;
+    __shared__ __align__(16) uint8_t room[N * Tile<T, C>::kPitch + kChunk];
+    const auto f = bind(functor, args);
+    for (int32_t index = blockIdx.y; index < args.count; index += gridDim.y) {
+        map_image_tiles<T, C>(args, index, room, f);
+    }
+}
+
+}  // namespace cvcli

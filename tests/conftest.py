@@ -1,0 +1,219 @@
+"""Shared by the tests: the hypothesis profile, devices, images and parameters to try."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import cvcli
+from cvcli.core.chain import Chain
+from cvcli.core.engine import engine_of
+from cvcli.core.images import pack, packed_nbytes
+from cvcli.core.launch import run_plans
+from cvcli.core.pointwise import Pointwise
+from cvcli.core.spec import ImageSpec
+from cvcli.core.stream import stream_for
+from cvcli.errors import ParameterError
+from cvcli.ops import operator_named, operators
+
+# The same examples everywhere and no time limit an example: a slow machine must not fail a test.
+settings.register_profile("cvcli", derandomize=True, deadline=None, database=None)
+settings.load_profile("cvcli")
+
+ROOT = Path(__file__).resolve().parent.parent
+DTYPES = ("uint8", "uint16", "float32")
+CHANNELS = (1, 2, 3, 4)
+# One pixel, one row, one column, odd sizes, and one past a tile and a segment of a row; most have
+# rows that are no multiple of 4 bytes for some pixel size.
+SIZES = ((1, 1), (1, 37), (29, 1), (3, 5), (17, 11), (61, 83), (45, 700))
+GPU = pytest.param("cuda:0", marks=pytest.mark.gpu)
+CASES = [
+    pytest.param(op, case, id=f"{op.name}-{number}")
+    for op in operators()
+    for number, case in enumerate(op.cases)
+]
+
+
+@pytest.fixture(params=["cpu", GPU])
+def device(request):
+    """Each test that asks for it runs on the CPU, and with ``-m gpu`` on a GPU that must exist."""
+    return request.param
+
+
+def noise(shape, dtype, seed=0):
+    """Random samples over the whole integer range; floats from a little below 0 to above 1."""
+    rng = np.random.default_rng([seed, *shape])
+    if dtype == "float32":
+        return rng.random(shape, np.float32) * np.float32(1.5) - np.float32(0.25)
+    return rng.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
+
+
+def specs_for(operator, case, sizes=SIZES, channels=CHANNELS, dtypes=DTYPES):
+    """Every kind of image that the case accepts; at least one size must suit it."""
+    wanted = [
+        ImageSpec(h, w, c, d) for d, c, (h, w) in product(dtypes, channels, sizes)
+    ]
+    fitting = [spec for spec in wanted if accepts(operator, case, spec)]
+    assert fitting, "the case suits none of the sizes"
+    return fitting
+
+
+def accepts(operator, case, spec):
+    try:
+        chain_of(operator, case).plan(spec)
+    except ParameterError:
+        return False
+    return True
+
+
+def chain_of(operator, case):
+    return Chain((operator.step(**case),))
+
+
+def is_pointwise(operator, case):
+    lowered = operator.step(**case).lower(ImageSpec(61, 83, 3, "uint8"))
+    return isinstance(lowered, Pointwise)
+
+
+def bits(array):
+    """Raw bytes as unsigned integers, so that NaNs and signed zeros are told apart."""
+    array = np.ascontiguousarray(array)
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def assert_same(got, wanted):
+    assert got.dtype == wanted.dtype and got.shape == wanted.shape
+    np.testing.assert_array_equal(bits(got), bits(wanted))
+
+
+def run(operator, array, case, device="cpu", **kwargs):
+    """One operator, or the one of a name, on an array, on a device; the result as an array."""
+    operator = operator_named(operator) if isinstance(operator, str) else operator
+    return operator(cvcli.as_tensor(array).to(device), **case, **kwargs).numpy()
+
+
+def run_chain(chain, array, device="cpu"):
+    from cvcli.core.apply import apply
+
+    return apply(chain, cvcli.as_tensor(array).to(device)).numpy()
+
+
+def run_ragged(chains, arrays, device="cpu"):
+    """Arrays of any sizes, each with its own chain, as one ragged batch."""
+    engine, stream = engine_of(device), stream_for(device, None)
+    specs = [ImageSpec(*array.shape, array.dtype.name) for array in arrays]
+    plans = [chain.plan(spec) for chain, spec in zip(chains, specs, strict=True)]
+    src = pack(engine.allocate(packed_nbytes(specs)), specs)
+    staging = pack(engine.allocate_staging(packed_nbytes(specs)), specs)
+    for array, placed in zip(arrays, staging.placed(), strict=True):
+        host(staging, placed)[...] = array
+    engine.copy(src.buffer, staging.buffer, packed_nbytes(specs), stream)
+    targets = [plan.target for plan in plans]
+    dst = pack(engine.allocate(packed_nbytes(targets)), targets)
+    run_plans(engine, src, dst, plans, stream)
+    back = pack(engine.allocate_staging(packed_nbytes(targets)), targets)
+    engine.copy(back.buffer, dst.buffer, packed_nbytes(targets), stream)
+    back.buffer.synchronize()
+    return [host(back, placed).copy() for placed in back.placed()]
+
+
+def host(images, placed):
+    """An image in host memory as an array."""
+    import ctypes
+
+    raw = (ctypes.c_char * placed.spec.nbytes).from_address(
+        images.buffer.pointer + placed.offset
+    )
+    return np.frombuffer(raw, placed.spec.dtype).reshape(placed.spec.shape)
+
+
+def fresh_python(code, **environment):
+    """Run code in a new process and return what it printed."""
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": paths, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def value_of(parameter, top):
+    """Strategy of valid values of one parameter, numbers in the units of an image."""
+    low, high = parameter.param.min, parameter.param.max
+    levels = st.one_of(
+        st.floats(-0.5 * top, 1.5 * top),
+        st.integers(-20, 120).map(lambda share: f"{share}%"),
+    )
+    if parameter.kind == "integer":
+        first = -3 if low is None else int(low)
+        return st.integers(first, first + 20 if high is None else int(min(high, first + 20)))
+    if parameter.kind == "number":
+        return st.floats(-3 if low is None else low, 3 if high is None else min(high, 3.0))
+    if parameter.kind == "choice":
+        return st.sampled_from(parameter.choices)
+    if parameter.kind == "level":
+        return levels
+    return st.one_of(levels, st.lists(levels, min_size=4, max_size=4).map(tuple))
+
+
+@st.composite
+def params_for(draw, operator, spec):
+    """Valid parameters of an operator for an image; what depends on its size is drawn by hand."""
+    if operator.name == "crop":
+        height, width = draw(st.integers(1, spec.height)), draw(st.integers(1, spec.width))
+        if draw(st.booleans()):
+            (gravity,) = (p for p in operator.parameters if p.name == "gravity")
+            return {"height": height, "width": width, "gravity": draw(value_of(gravity, 1))}
+        y, x = draw(st.integers(0, spec.height - height)), draw(st.integers(0, spec.width - width))
+        return {"height": height, "width": width, "x": x, "y": y}
+    if operator.name == "rotate":
+        return {"angle": 90 * draw(st.integers(-5, 5))}
+    given = {p.name: value_of(p, spec.top) for p in operator.parameters if p.required}
+    free = {p.name: value_of(p, spec.top) for p in operator.parameters if not p.required}
+    return draw(st.fixed_dictionaries(given, optional=free))
+
+
+@st.composite
+def images(draw, largest=40):
+    """A random image of any dtype and channel count, special floats now and then."""
+    shape = draw(st.integers(1, largest)), draw(st.integers(1, largest)), draw(st.integers(1, 4))
+    array = noise(shape, draw(st.sampled_from(DTYPES)), draw(st.integers(0, 99)))
+    if array.dtype == np.float32 and draw(st.booleans()):
+        sprinkle(array)
+    return array
+
+
+def sprinkle(array):
+    """Put NaNs of several kinds, infinities, zeros, subnormals and huge values into floats."""
+    special = np.array(
+        [0x7F800001, 0xFFC12345, 0x7FC00000, 0x7F800000, 0xFF800000, 0x80000000, 0, 1]
+        + [0x80000001, 0x007FFFFF, 0x7F7FFFFF, 0xFF7FFFFF, 0x3F800000, 0x3F000000],
+        np.uint32,
+    )
+    raw = array.reshape(-1).view(np.uint32)
+    raw[::3] = np.resize(special, raw[::3].shape)
+    return array
+
+
+@st.composite
+def chains(draw, spec, most=8, least=1):
+    """A chain of random operators with random parameters that suits an image."""
+    steps = []
+    for _ in range(draw(st.integers(least, most))):
+        operator = draw(st.sampled_from(operators()))
+        step = operator.step(**draw(params_for(operator, spec)))
+        spec = Chain((step,)).plan(spec).target
+        steps.append(step)
+    return Chain(tuple(steps))

@@ -1,0 +1,389 @@
+"""What every operator keeps to, derived from the registry: a new operator is tested as it lands."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import (
+    CASES,
+    CHANNELS,
+    DTYPES,
+    ROOT,
+    SIZES,
+    accepts,
+    assert_same,
+    bits,
+    chain_of,
+    fresh_python,
+    is_pointwise,
+    noise,
+    run,
+    run_ragged,
+    specs_for,
+    sprinkle,
+)
+
+import cvcli
+from cvcli.core.tensor import Tensor
+from cvcli.devices import open_device
+from cvcli.devices.cpu import SIMD_LEVELS, load_library
+from cvcli.errors import DeviceError, ParameterError, TensorError
+from cvcli.ops import operators
+
+OPERATORS = [pytest.param(op, id=op.name) for op in operators()]
+PARAMETERS = [
+    pytest.param(op, parameter, id=f"{op.name}-{parameter.name}")
+    for op in operators()
+    for parameter in op.parameters
+]
+LENGTHS = [p for p in PARAMETERS if p.values[1].param.unit == "px"]
+ALIGNED_PITCHES, ODD_PITCHES = (16, 64), (1, 3, 7)
+
+
+def every(operator, case, **limits):
+    """Pairs of a spec and an image of it."""
+    for spec in specs_for(operator, case, **limits):
+        yield spec, noise(spec.shape, spec.dtype)
+
+
+def spread(array, gap, fill=0xA5):
+    """A copy whose rows lie ``gap`` bytes apart and start off alignment, and its whole memory."""
+    height, width, channels = array.shape
+    pitch = width * channels * array.itemsize + gap
+    memory = np.full(height * pitch + gap, fill, np.uint8)
+    strides = (pitch, channels * array.itemsize, array.itemsize)
+    view = np.ndarray(array.shape, array.dtype, memory, gap, strides)
+    view[...] = array
+    return view, memory
+
+
+def sure(operator, case):
+    """An image that the case suits."""
+    spec = specs_for(operator, case, sizes=((61, 83),), channels=(3,), dtypes=("uint8",))[0]
+    return noise(spec.shape, spec.dtype)
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_result_is_as_planned_and_the_input_stays(operator, case, device):
+    for spec, array in every(operator, case):
+        before = array.copy()
+        target = chain_of(operator, case).plan(spec).target
+        out = operator(cvcli.as_tensor(array).to(device), **case)
+        assert (out.shape, out.dtype, out.layout) == (target.shape, target.dtype, "HWC")
+        assert out.device == device and out.numpy().shape == target.shape
+        assert_same(array, before)
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_batch_equals_one_by_one(operator, case, device):
+    for spec in specs_for(operator, case):
+        arrays = noise((3, *spec.shape), spec.dtype)
+        batch = run(operator, arrays, case, device)
+        assert_same(batch, np.stack([run(operator, array, case, device) for array in arrays]))
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_layouts_without_channels(operator, case, device):
+    for spec, array in every(operator, case, channels=(1,)):
+        alone = run(operator, array, case, device)
+        assert_same(run(operator, array[..., 0], case, device), alone[..., 0])
+        flat = cvcli.as_tensor(array.reshape(1, *spec.shape[:2]), "NHW").to(device)
+        assert_same(operator(flat, **case).numpy(), alone.reshape(1, *alone.shape[:2]))
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_ragged_batch_equals_one_by_one(operator, case, device):
+    chain = chain_of(operator, case)
+    for dtype in DTYPES:
+        for channels in CHANNELS:
+            arrays = [a for _, a in every(operator, case, channels=(channels,), dtypes=(dtype,))]
+            arrays += arrays[:1]
+            got = run_ragged([chain] * len(arrays), arrays, device)
+            for array, out in zip(arrays, got, strict=True):
+                assert_same(out, run(operator, array, case, device))
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_rows_with_gaps_equal_packed_ones(operator, case):
+    for spec, array in every(operator, case, sizes=SIZES[:-1]):
+        packed = run(operator, array, case)
+        target = np.zeros(packed.shape, packed.dtype)
+        for gap in ALIGNED_PITCHES + ODD_PITCHES:
+            view, _ = spread(array, gap)
+            assert_same(run(operator, view, case), packed)
+            out, memory = spread(target, gap)
+            operator(cvcli.as_tensor(array), **case, out=cvcli.as_tensor(out)).buffer.synchronize()
+            assert_same(out.copy(), packed)
+            # The gaps keep what was in them.
+            out[...] = 0
+            assert np.count_nonzero(memory) == gap * (target.shape[0] + 1), (spec, gap)
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_out_takes_the_result(operator, case, device):
+    for _, array in every(operator, case, sizes=((17, 11), (61, 83))):
+        wanted = run(operator, array, case, device)
+        out = Tensor.empty(wanted.shape, wanted.dtype.name, "HWC", device)
+        src = cvcli.as_tensor(array).to(device)
+        assert operator(src, **case, out=out) is out
+        assert_same(out.numpy(), wanted)
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_out_that_does_not_fit_is_refused(operator, case):
+    array = sure(operator, case)
+    height, width, channels = run(operator, array, case).shape
+    src = cvcli.as_tensor(array)
+    wrong = [
+        (np.zeros((height + 1, width, channels), np.uint8), "HWC", "shape"),
+        (np.zeros((height, width, channels), np.uint16), "HWC", "dtype"),
+        (np.zeros((height, width, channels), np.uint8), "CHW", "layout"),
+        (np.zeros((1, height, width, channels), np.uint8), "NHWC", "shape"),
+    ]
+    for memory, layout, word in wrong:
+        with pytest.raises(TensorError, match=f"out: {word}"):
+            operator(src, **case, out=cvcli.as_tensor(memory, layout))
+        assert not memory.any()
+    frozen = np.zeros((height, width, channels), np.uint8)
+    frozen.flags.writeable = False
+    with pytest.raises(TensorError, match="out: .*read-only"):
+        operator(src, **case, out=cvcli.as_tensor(frozen))
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_out_that_overlaps_is_refused(operator, case):
+    first = sure(operator, case)
+    wanted = run(operator, first, case)
+    memory = np.zeros(first.nbytes + wanted.nbytes, np.uint8)
+    array = memory[: first.nbytes].reshape(first.shape)
+    array[...] = first
+    # It shares one byte with the input; one byte later it shares none.
+    begin = first.nbytes - 1
+    for at, refused in ((0, True), (begin, True), (begin + 1, False)):
+        out = cvcli.as_tensor(memory[at : at + wanted.nbytes].reshape(wanted.shape))
+        if refused:
+            with pytest.raises(TensorError, match="out: must not overlap"):
+                operator(cvcli.as_tensor(array), **case, out=out)
+        else:
+            assert_same(operator(cvcli.as_tensor(array), **case, out=out).numpy(), wanted)
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_other_streams_give_the_same(operator, case, device):
+    array = sure(operator, case)
+    wanted = run(operator, array, case, device)
+    src, stream = cvcli.as_tensor(array).to(device), cvcli.Stream(device)
+    assert_same(operator(src, **case, stream=stream).numpy(), wanted)
+    with stream:
+        assert_same(operator(src, **case).numpy(), wanted)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_stream_of_another_device_is_refused(operator, device):
+    case = operator.cases[0]
+    src = cvcli.as_tensor(sure(operator, case)).to(device)
+    foreign = cvcli.Stream._wrap(open_device("cpu"), 0)
+    foreign._device = type("Elsewhere", (), {"name": "cuda:99"})()
+    with pytest.raises(DeviceError, match="stream"):
+        operator(src, **case, stream=foreign)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_unknown_extra_and_missing_parameters_are_named(operator):
+    case = dict(operator.cases[0])
+    named = f"^{operator.name}: .*"
+    with pytest.raises(ParameterError, match=named + "nonsense"):
+        operator.step(**case, nonsense=1)
+    with pytest.raises(ParameterError, match=named):
+        operator.step(*range(len(operator.parameters) + 1))
+    for parameter in operator.parameters:
+        if parameter.required:
+            given = {name: value for name, value in case.items() if name != parameter.name}
+            with pytest.raises(ParameterError, match=named + parameter.name):
+                operator.step(**given)
+        elif parameter is operator.parameters[0]:
+            with pytest.raises(ParameterError, match=named + parameter.name):
+                operator.step(1, **{**case, parameter.name: 1})
+
+
+def bad_values(parameter):
+    numbers = [None, "", "abc", "nan", "inf", float("nan"), float("-inf"), [1, 2]]
+    if parameter.kind in ("number", "level", "color"):
+        numbers += [10**400, "1e400"]
+    if parameter.kind == "integer":
+        numbers += [1.5, "1.5", True, "1e3"]
+    if parameter.kind in ("integer", "number"):
+        low, high = parameter.param.min, parameter.param.max
+        numbers += [low - 1, str(low - 1)] if low is not None else []
+        numbers += [high + 1, str(high + 1)] if high is not None else []
+    if parameter.kind == "choice":
+        numbers += [parameter.choices[0].upper(), parameter.choices[0] + "x", 0]
+    if parameter.kind in ("level", "color"):
+        numbers += ["%", "5 percent", "nan%", "inf%", "1%%"]
+    if parameter.kind == "color":
+        numbers += ["1,2,3,4,5", "1,,2", (), (1, None), ["1", "x"]]
+        numbers.remove([1, 2])
+    return [value for value in numbers if not (value is None and parameter.optional)]
+
+
+@pytest.mark.parametrize("operator, parameter", PARAMETERS)
+def test_values_out_of_range_are_named(operator, parameter):
+    others = {p.name: operator.cases[-1].get(p.name) for p in operator.parameters if p.required}
+    for value in bad_values(parameter):
+        given = {**others, parameter.name: value}
+        with pytest.raises(ParameterError) as caught:
+            operator.step(**given)
+        message = str(caught.value).replace("-", "_").replace(parameter.option[2:], parameter.name)
+        assert message.startswith(f"{operator.name}: {parameter.name} must be"), (value, message)
+
+
+@pytest.mark.parametrize("operator, parameter", LENGTHS)
+@pytest.mark.parametrize("length", (2**31, 2**62, 2**400), ids=("2^31", "2^62", "2^400"))
+def test_lengths_too_large_for_an_image_are_refused(operator, parameter, length):
+    case = {p.name: operator.cases[0].get(p.name) for p in operator.parameters if p.required}
+    code = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+from cvcli.core.spec import ImageSpec
+from cvcli.ops import operator_named
+step = operator_named({operator.name!r}).step(**{ {**case, parameter.name: length} !r})
+try:
+    step.lower(ImageSpec(61, 83, 3, "uint8"))
+except Exception as error:
+    print(type(error).__name__)
+"""
+    # In a process with little memory: an honest attempt would take tens of gigabytes.
+    assert fresh_python(code) == "ParameterError"
+
+
+def bad_tensors():
+    image = np.zeros((9, 11, 3), np.uint8)
+    yield image.astype(np.float64), "HWC", "dtype"
+    yield image.astype(np.int32), "HWC", "dtype"
+    yield image.astype(np.bool_), "HWC", "dtype"
+    yield image[None], "NCHW", "layout"
+    yield image, "CHW", "layout"
+    yield np.zeros((9, 11, 5), np.uint8), "HWC", "channels"
+    yield np.zeros((9, 11, 0), np.uint8), "HWC", "channels"
+    yield np.zeros((0, 11, 3), np.uint8), "HWC", "empty"
+    yield np.zeros((9, 0, 3), np.float32), "HWC", "empty"
+    yield np.zeros((0, 9, 11, 3), np.uint8), "NHWC", "empty"
+    yield np.zeros((9, 11, 6), np.uint8)[..., ::2], "HWC", "side by side"
+    yield np.zeros((9, 22, 3), np.uint8)[:, ::2], "HWC", "side by side"
+    yield image[:, ::-1], "HWC", "side by side"
+    yield image[::-1], "HWC", "side by side"
+    yield image.transpose(1, 0, 2), "HWC", "side by side"
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operands_of_the_wrong_kind_are_refused_before_a_launch(operator, monkeypatch):
+    def no_launch(self, launch, stream):
+        raise AssertionError("launched")
+
+    monkeypatch.setattr(type(open_device("cpu")), "launch", no_launch)
+    for array, layout, word in bad_tensors():
+        with pytest.raises(TensorError, match=word):
+            operator(cvcli.as_tensor(array, layout), **operator.cases[0])
+    with pytest.raises(AssertionError, match="launched"):
+        operator(cvcli.as_tensor(sure(operator, operator.cases[0])), **operator.cases[0])
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_pointwise_operators_leave_alpha_alone(operator, case, device):
+    for spec, array in every(operator, case, channels=(2, 4)):
+        if spec.dtype == "float32":
+            sprinkle(array)
+        got = run(operator, array, case, device)
+        colours = spec.channels - 1
+        if is_pointwise(operator, case):
+            assert_same(got[..., colours], array[..., colours])
+            if colours == 3:
+                alone = run(operator, array[..., :3].copy(), case, device)
+                assert_same(got[..., :3], alone)
+        elif got.size > array.size:
+            # A move takes alpha along; what a pad adds is told apart from nothing at all.
+            assert not np.array_equal(got[..., :1], got[..., colours:])
+
+
+@pytest.mark.parametrize("operator, case", CASES)
+def test_every_float_gives_a_defined_result(operator, case, device):
+    for spec, array in every(operator, case, dtypes=("float32",)):
+        sprinkle(array)
+        got = run(operator, array, case, device)
+        if is_pointwise(operator, case):
+            colours = got[..., : 3 if spec.channels == 4 else 1 if spec.channels == 2 else None]
+            assert set(np.unique(bits(colours[np.isnan(colours)]))) <= {0x7FC00000}
+        elif spec.channels == 1 and "value" not in case:
+            # A move of one float is a move of its four bytes, signalling NaNs included.
+            moved = run(operator, array.view(np.uint8), case, device)
+            assert_same(got.view(np.uint8), moved)
+
+
+@cache
+def digest():
+    """One hash over all operators, cases, dtypes, channels and sizes, on the build in use."""
+    total = hashlib.sha256()
+    for parameter in CASES:
+        operator, case = parameter.values
+        for spec, array in every(operator, case):
+            if spec.dtype == "float32":
+                sprinkle(array)
+            total.update(run(operator, array, case).tobytes())
+    return total.hexdigest()
+
+
+def simd_builds():
+    return SIMD_LEVELS[: 1 + load_library("baseline").cvcli_simd_level()]
+
+
+@pytest.mark.parametrize("level", simd_builds())
+def test_every_simd_build_gives_the_same_bytes(level):
+    code = "import test_ops; from cvcli.devices.cpu import simd_level;"
+    code += "print(simd_level(), test_ops.digest())"
+    assert fresh_python(code, CVCLI_SIMD=level).split() == [level, digest()]
+
+
+def test_an_unknown_simd_build_is_refused():
+    code = "from cvcli.devices.cpu import native\ntry: native()\n"
+    code += "except Exception as error: print(type(error).__name__)"
+    assert fresh_python(code, CVCLI_SIMD="mmx") == "DeviceError"
+
+
+def test_one_word_in_every_spelling():
+    listed = json.loads(fresh_python("from cvcli.cli.app import run_app; run_app(['ops','--json'])"))
+    files = {
+        path.stem for path in (ROOT / "cvcli" / "ops").glob("*.py") if path.stem[0] != "_"
+    }
+    assert files == {operator.name for operator in operators()}
+    assert [item["name"] for item in listed] == [operator.command for operator in operators()]
+    for operator in operators():
+        assert getattr(cvcli, operator.name) is operator
+        assert Path(inspect.getfile(operator.function)).stem == operator.name
+        assert operator.command == operator.name.replace("_", "-")
+        assert str(chain_of(operator, operator.cases[0])).split()[0] == operator.command
+        if is_pointwise(operator, operator.cases[0]):
+            assert (ROOT / "kernels" / f"{operator.name}.h").is_file()
+
+
+def test_cases_cover_what_the_tests_rely_on():
+    """The checks above mean little for an operator whose cases suit hardly any image."""
+    for operator in operators():
+        assert operator.cases and operator.summary.endswith(".")
+        suited = [
+            size
+            for size in SIZES
+            if any(accepts(operator, case, s) for case in operator.cases for s in _specs(size))
+        ]
+        assert (1, 1) in suited and (45, 700) in suited
+
+
+def _specs(size):
+    from cvcli.core.spec import ImageSpec
+
+    return [ImageSpec(*size, channels, dtype) for channels in CHANNELS for dtype in DTYPES]
