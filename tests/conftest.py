@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 
@@ -21,6 +23,8 @@ from cvcli.core.launch import run_plans
 from cvcli.core.pointwise import Pointwise
 from cvcli.core.spec import ImageSpec
 from cvcli.core.stream import stream_for
+from cvcli.core.tensor import Tensor, form_of
+from cvcli.devices import open_device
 from cvcli.errors import ParameterError
 from cvcli.ops import operator_named, operators
 
@@ -58,9 +62,7 @@ def noise(shape, dtype, seed=0):
 
 def specs_for(operator, case, sizes=SIZES, channels=CHANNELS, dtypes=DTYPES):
     """Every kind of image that the case accepts; at least one size must suit it."""
-    wanted = [
-        ImageSpec(h, w, c, d) for d, c, (h, w) in product(dtypes, channels, sizes)
-    ]
+    wanted = [ImageSpec(h, w, c, d) for d, c, (h, w) in product(dtypes, channels, sizes)]
     fitting = [spec for spec in wanted if accepts(operator, case, spec)]
     assert fitting, "the case suits none of the sizes"
     return fitting
@@ -81,6 +83,12 @@ def chain_of(operator, case):
 def is_pointwise(operator, case):
     lowered = operator.step(**case).lower(ImageSpec(61, 83, 3, "uint8"))
     return isinstance(lowered, Pointwise)
+
+
+def view(tensor, shape, strides, offset=0):
+    """A part of an ``HWC`` tensor, in the same memory."""
+    form = form_of(tuple(shape), tensor.dtype.name, "HWC", tuple(strides))
+    return Tensor(tensor.buffer, form, offset)
 
 
 def bits(array):
@@ -129,9 +137,7 @@ def host(images, placed):
     """An image in host memory as an array."""
     import ctypes
 
-    raw = (ctypes.c_char * placed.spec.nbytes).from_address(
-        images.buffer.pointer + placed.offset
-    )
+    raw = (ctypes.c_char * placed.spec.nbytes).from_address(images.buffer.pointer + placed.offset)
     return np.frombuffer(raw, placed.spec.dtype).reshape(placed.spec.shape)
 
 
@@ -147,6 +153,25 @@ def fresh_python(code, **environment):
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+@contextmanager
+def held(*streams):
+    """Keep streams busy until the block ends; on a GPU for a time longer than it takes."""
+    gate, big = threading.Event(), None
+    for stream in streams:
+        if stream.device == "cpu":
+            open_device("cpu")._streams[stream.handle].put(gate.wait)
+            continue
+        big = big or Tensor.empty((1 << 14, 1 << 14, 1), "uint8", "HWC", stream.device)
+        mine = Tensor.empty(big.shape, "uint8", "HWC", stream.device)
+        for _ in range(2000):
+            cvcli.rotate(big, 90, stream=stream, out=mine)
+    try:
+        yield
+        assert not any(stream.query() for stream in streams), "it was not held at all"
+    finally:
+        gate.set()
 
 
 def value_of(parameter, top):

@@ -101,9 +101,7 @@ def test_rich_table_on_a_terminal(
         (["flip", "--device", "cuda", "--threads", "2"], "--threads must go with --device cpu"),
     ],
 )
-def test_wrong_requests(
-    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_requests(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_app([*SMALL, *words]) != 0
     out, err = capsys.readouterr()
     assert message in err

@@ -59,7 +59,9 @@ def test_spellings(text, wanted):
     assert load_chain(text) == Chain(wanted)
 
 
-@pytest.mark.parametrize("text", ("flip --axis '1|0'", 'crop --gravity "a|b" --width 1 --height 1', "'a|b'"))
+@pytest.mark.parametrize(
+    "text", ("flip --axis '1|0'", 'crop --gravity "a|b" --width 1 --height 1', "'a|b'")
+)
 def test_a_pipe_in_quotes_is_no_pipe(text):
     # It reaches the parameter (or the operator's name), which has no such value.
     assert "|" in str(refused(text)) and "between" not in str(refused(text))
@@ -70,7 +72,9 @@ def test_a_quoted_pipe_alone_is_no_pipe(text):
     assert "'|'" in str(refused(text))
 
 
-@pytest.mark.parametrize("text", ("", "  ", "\n\n", "# nothing", "|", "| |", "|\n|", "invert || invert"))
+@pytest.mark.parametrize(
+    "text", ("", "  ", "\n\n", "# nothing", "|", "| |", "|\n|", "invert || invert")
+)
 def test_empty_chains_and_steps(text):
     assert "step" in str(refused(text)) or "no operator" in str(refused(text))
 
@@ -114,7 +118,9 @@ def test_what_is_wrong_is_named(text, words, tip):
     assert tip is None or tip in (error.tip or "")
 
 
-@pytest.mark.parametrize("text", ("flip --axis 1\n# note\n\ninvret\n", "invert\n\n\ncrop --width=0"))
+@pytest.mark.parametrize(
+    "text", ("flip --axis 1\n# note\n\ninvret\n", "invert\n\n\ncrop --width=0")
+)
 def test_files_name_the_line(tmp_path, text):
     path = tmp_path / "steps.txt"
     path.write_text(text)

@@ -129,7 +129,9 @@ def test_the_operators_leave_cupy_and_codecs_out():
     assert "cvcli" in loaded and not {"cupy", "cupy_backends", "PIL", "imagecodecs"} & set(loaded)
 
 
-@pytest.mark.parametrize("words", (["--version"], ["--help"], ["run", "--help"], ["flip", "--help"]))
+@pytest.mark.parametrize(
+    "words", (["--version"], ["--help"], ["run", "--help"], ["flip", "--help"])
+)
 def test_version_and_help_leave_the_heavy_out(words):
     code = f"""
 import atexit, runpy, sys

@@ -43,7 +43,8 @@ PARAMETERS = [
     for parameter in op.parameters
 ]
 LENGTHS = [p for p in PARAMETERS if p.values[1].param.unit == "px"]
-ALIGNED_PITCHES, ODD_PITCHES = (16, 64), (1, 3, 7)
+# Bytes between rows: a multiple of the widest load, and two that misalign every sample.
+GAPS = (1, 7, 16)
 
 
 def every(operator, case, **limits):
@@ -83,7 +84,7 @@ def test_result_is_as_planned_and_the_input_stays(operator, case, device):
 @pytest.mark.parametrize("operator, case", CASES)
 def test_batch_equals_one_by_one(operator, case, device):
     for spec in specs_for(operator, case):
-        arrays = noise((3, *spec.shape), spec.dtype)
+        arrays = noise((2, *spec.shape), spec.dtype)
         batch = run(operator, arrays, case, device)
         assert_same(batch, np.stack([run(operator, array, case, device) for array in arrays]))
 
@@ -114,7 +115,7 @@ def test_rows_with_gaps_equal_packed_ones(operator, case):
     for spec, array in every(operator, case, sizes=SIZES[:-1]):
         packed = run(operator, array, case)
         target = np.zeros(packed.shape, packed.dtype)
-        for gap in ALIGNED_PITCHES + ODD_PITCHES:
+        for gap in GAPS:
             view, _ = spread(array, gap)
             assert_same(run(operator, view, case), packed)
             out, memory = spread(target, gap)
@@ -152,7 +153,7 @@ def test_out_that_does_not_fit_is_refused(operator, case):
         assert not memory.any()
     frozen = np.zeros((height, width, channels), np.uint8)
     frozen.flags.writeable = False
-    with pytest.raises(TensorError, match="out: .*read-only"):
+    with pytest.raises(TensorError, match=r"out: .*read-only"):
         operator(src, **case, out=cvcli.as_tensor(frozen))
 
 
@@ -252,7 +253,7 @@ import resource
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 from cvcli.core.spec import ImageSpec
 from cvcli.ops import operator_named
-step = operator_named({operator.name!r}).step(**{ {**case, parameter.name: length} !r})
+step = operator_named({operator.name!r}).step(**{ {**case, parameter.name: length}!r})
 try:
     step.lower(ImageSpec(61, 83, 3, "uint8"))
 except Exception as error:
@@ -283,7 +284,7 @@ def bad_tensors():
 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_operands_of_the_wrong_kind_are_refused_before_a_launch(operator, monkeypatch):
-    def no_launch(self, launch, stream):
+    def no_launch(*_):
         raise AssertionError("launched")
 
     monkeypatch.setattr(type(open_device("cpu")), "launch", no_launch)
@@ -356,10 +357,10 @@ def test_an_unknown_simd_build_is_refused():
 
 
 def test_one_word_in_every_spelling():
-    listed = json.loads(fresh_python("from cvcli.cli.app import run_app; run_app(['ops','--json'])"))
-    files = {
-        path.stem for path in (ROOT / "cvcli" / "ops").glob("*.py") if path.stem[0] != "_"
-    }
+    listed = json.loads(
+        fresh_python("from cvcli.cli.app import run_app; run_app(['ops','--json'])")
+    )
+    files = {path.stem for path in (ROOT / "cvcli" / "ops").glob("*.py") if path.stem[0] != "_"}
     assert files == {operator.name for operator in operators()}
     assert [item["name"] for item in listed] == [operator.command for operator in operators()]
     for operator in operators():

@@ -32,8 +32,8 @@ def fits_every_image(chain: Chain) -> bool:
 def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int) -> Plan:
     """Return the plan without the images whose size or kind the chain refuses.
 
-    They are reported as failed. If it suits none of them, the parameters are wrong, not the
-    images: then the first refusal is raised. Headers are read only for a chain that may refuse an image.
+    They are reported as failed. If it suits none of the images, the parameters are wrong, not the
+    images: then the first refusal is raised. Headers are read only for a chain that may refuse.
     """
     if fits_every_image(chain):
         return plan

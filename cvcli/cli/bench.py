@@ -336,9 +336,7 @@ def _about(device: str, threads: int, size: str, batch: int, repeat: int) -> dic
     return {"schema_version": SCHEMA_VERSION, "machine": machine, **run, **used}
 
 
-def _print_json(
-    about: dict[str, Any], rows: Sequence[Row], errors: Sequence[CvcliError]
-) -> None:
+def _print_json(about: dict[str, Any], rows: Sequence[Row], errors: Sequence[CvcliError]) -> None:
     import json
 
     body = {"rows": [row.as_json() for row in rows], "errors": [str(error) for error in errors]}

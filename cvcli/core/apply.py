@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from cvcli.core.chain import Chain
+from cvcli.core.chain import Chain, MapPlan
 from cvcli.core.engine import engine_of
-from cvcli.core.launch import run_plans
-from cvcli.core.spec import ImageSpec
+from cvcli.core.launch import Bound
 from cvcli.core.stream import Stream, stream_for
-from cvcli.core.tensor import Tensor
+from cvcli.core.tensor import Form, Tensor, form_of
 from cvcli.errors import TensorError
+
+_Key = tuple[str, Form, Form | None]
+_BOUND_KEPT = 256
 
 
 def apply(
@@ -20,27 +22,42 @@ def apply(
     With ``out`` the result is written there: it must fit in shape, dtype, layout and device and
     must not overlap ``src``.
     """
-    images = src.images()
-    plan = chain.plan(images.first.spec)
-    on = stream_for(src.device, stream)
-    shape = _shape(src, plan.target)
+    buffer = src.buffer
+    name = buffer.device.name
+    on = stream_for(name, stream)
+    key = name, src.form, None if out is None else out.form
+    if out is not None:
+        _check_out(out, src, chain)
+    form, bound = chain.bound.get(key) or _bind(chain, src, key, on)
     if out is None:
-        out = Tensor.empty(shape, plan.target.dtype, src.layout, src.device)
-    else:
-        _check_out(out, src, shape, plan.target.dtype)
-    run_plans(engine_of(src.buffer.device), images, out.images(), [plan], on)
+        out = Tensor(bound.engine.allocate(form.nbytes), form)
+    bound.run(buffer, out.buffer, src.pointer, out.pointer, on)
     return out
 
 
-def _shape(src: Tensor, target: ImageSpec) -> tuple[int, ...]:
+def _bind(chain: Chain, src: Tensor, key: _Key, stream: Stream) -> tuple[Form, Bound]:
+    plan = chain.plan(src.spec())
+    form = key[2] or _output_form(src, plan)
+    # Only its geometry counts here, so any tensor of that form would do.
+    target = Tensor(src.buffer, form)
+    bound = Bound(engine_of(src.buffer.device), plan, src.images(), target.images(), stream)
+    if len(chain.bound) >= _BOUND_KEPT:
+        chain.bound.clear()
+    chain.bound[key] = form, bound
+    return form, bound
+
+
+def _output_form(src: Tensor, plan: MapPlan) -> Form:
+    target, layout = plan.target, src.layout or ""
     sizes = {"H": target.height, "W": target.width, "C": target.channels}
-    layout = src.layout or ""
-    return tuple(sizes.get(axis, size) for axis, size in zip(layout, src.shape, strict=True))
+    shape = tuple(sizes.get(axis, size) for axis, size in zip(layout, src.shape, strict=True))
+    return form_of(shape, target.dtype, layout)
 
 
-def _check_out(out: Tensor, src: Tensor, shape: tuple[int, ...], dtype: str) -> None:
-    wanted = {"shape": shape, "dtype": dtype, "layout": src.layout, "device": src.device}
-    for name, value in wanted.items():
+def _check_out(out: Tensor, src: Tensor, chain: Chain) -> None:
+    form = _output_form(src, chain.plan(src.spec()))
+    wanted = {"shape": form.shape, "dtype": form.dtype, "layout": form.layout}
+    for name, value in {**wanted, "device": src.device}.items():
         got = getattr(out, name)
         if got != value:
             raise TensorError(f"out: {name} must be {value}, got {got}")
@@ -53,4 +70,4 @@ def _check_out(out: Tensor, src: Tensor, shape: tuple[int, ...], dtype: str) -> 
 def _span(tensor: Tensor) -> tuple[int, int]:
     """Return the first and one past the last address of a tensor with positive strides."""
     last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.strides, strict=True))
-    return tensor.pointer, tensor.pointer + last + tensor.dtype.itemsize
+    return tensor.pointer, tensor.pointer + last + tensor.form.itemsize

@@ -59,6 +59,8 @@ class MapPlan:
     move: Move
     pointwise: tuple[Pointwise, ...]
     label: str
+    bound: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
+    """Kept by whoever runs the plan: what it has put on each device for it."""
 
     def then(self, lowered: Lowered, label: str) -> MapPlan:
         """Return this pass with one more step folded in."""
@@ -84,6 +86,11 @@ class MapPlan:
         return tuple((step.functor, step.params) for step in self.pointwise)
 
     @cached_property
+    def has_constants(self) -> bool:
+        """Whether any destination pixel is a constant."""
+        return bool((self.move.y < 0).any() or (self.move.x < 0).any())
+
+    @cached_property
     def runs(self) -> tuple[moves.Run, moves.Run]:
         """The longest runs of the maps: x, then y."""
         return moves.longest_run(self.move.x), moves.longest_run(self.move.y)
@@ -102,13 +109,16 @@ class Chain:
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         self.steps = steps
+        self._hash = hash(steps)
+        self.bound: dict[object, Any] = {}
+        """Kept by whoever runs the chain: what it has worked out for each form of operand."""
         self._plans: dict[ImageSpec, MapPlan] = {}
 
     def __eq__(self, other: object) -> bool:
         return self.steps == other.steps if isinstance(other, Chain) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.steps)
+        return self._hash
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from cvcli.core.memory import Buffer, EventPool, Mark, Marks, Pool
 from cvcli.core.stream import Stream
@@ -21,12 +20,12 @@ _LOCK = threading.Lock()
 
 
 class Engine:
-    """Memory and order of one device."""
+    """Memory and order of one device; ``lock`` keeps each piece of work and its marks together."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self._events = EventPool(device)
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._limbo: deque[tuple[object, Marks]] = deque()
         limit = _pool_limit(device)
         self.memory = Pool(device, staging=False, limit=limit)
@@ -46,72 +45,76 @@ class Engine:
 
     def adopt(self, pointer: int, nbytes: int, owner: object) -> Buffer:
         """Wrap foreign memory; its owner lives at least until our last use of it is over."""
-        buffer = Buffer(self.device, pointer, nbytes, owner)
-        finalizer = weakref.finalize(buffer, self._retire, owner, buffer.marks)
-        finalizer.atexit = False
-        return buffer
+        return Buffer(self.device, pointer, nbytes, Marks(None, {}), self._retire, owner)
 
     def mark(self, stream: Stream) -> Mark:
         """Return this point of a stream."""
         return Mark(self.device, stream, self._events)
 
     def launch(
-        self, launch: Launch, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream
+        self,
+        launch: Launch,
+        reads: Sequence[Buffer],
+        writes: Sequence[Buffer],
+        stream: Stream,
     ) -> None:
         """Queue a kernel that reads and writes the given buffers."""
-        self._ordered(lambda: self.device.launch(launch, stream.handle), reads, writes, stream)
+        with self.lock:
+            self._order(reads, writes, stream)
+            self.device.launch(launch, stream.handle)
+            self._note(reads, writes, stream)
 
     def copy(
         self, dst: Buffer, src: Buffer, nbytes: int, stream: Stream, *, at: int = 0, of: int = 0
     ) -> None:
         """Queue a copy of ``nbytes`` from ``src`` at byte ``of`` to ``dst`` at byte ``at``."""
-        target, source = dst.pointer + at, src.pointer + of
-        self._ordered(
-            lambda: self.device.copy(target, source, nbytes, stream.handle), [src], [dst], stream
-        )
+        with self.lock:
+            self._order((src,), (dst,), stream)
+            self.device.copy(dst.pointer + at, src.pointer + of, nbytes, stream.handle)
+            self._note((src,), (dst,), stream)
 
-    def _ordered(
-        self,
-        submit: Callable[[], None],
-        reads: Sequence[Buffer],
-        writes: Sequence[Buffer],
-        stream: Stream,
-    ) -> None:
-        with self._lock:
+    def _order(self, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream) -> None:
+        """Make the stream wait for whatever its next work must not overtake."""
+        if self._limbo:
             self._purge()
-            for buffer in (*reads, *writes):
-                if buffer.unordered:
-                    self.device.synchronize()
-                    buffer.unordered = False
-            for mark in _hazards(reads, writes):
-                if mark.device is not self.device:
-                    mark.synchronize()
-                elif mark.stream.key != stream.key:
-                    self.device.wait_event(stream.handle, mark.event)
-            submit()
-            mark = self.mark(stream)
-            for buffer in reads:
-                buffer.marks.readers[stream.key] = mark
-            for buffer in writes:
-                buffer.marks.writer = mark
-                buffer.marks.readers.clear()
-            for producer in {b.producer for b in (*reads, *writes) if b.producer is not None}:
-                if producer.key != stream.key:
-                    self.device.wait_event(producer.handle, mark.event)
+        for buffer in reads:
+            self._settle(buffer)
+            if buffer.marks.writer is not None:
+                self._wait(buffer.marks.writer, stream)
+        for buffer in writes:
+            self._settle(buffer)
+            for mark in buffer.marks.all():
+                self._wait(mark, stream)
 
-    def _retire(self, owner: object, marks: Marks) -> None:
-        self._limbo.append((owner, marks))
+    def _settle(self, buffer: Buffer) -> None:
+        if buffer.unordered:
+            self.device.synchronize()
+            buffer.unordered = False
+
+    def _wait(self, mark: Mark, stream: Stream) -> None:
+        if mark.device is not self.device:
+            mark.synchronize()
+        elif mark.stream.key != stream.key:
+            self.device.wait_event(stream.handle, mark.event)
+
+    def _note(self, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream) -> None:
+        """Take down that the work just queued reads and writes the buffers."""
+        mark = self.mark(stream)
+        for buffer in reads:
+            buffer.marks.readers[stream.key] = mark
+        for buffer in writes:
+            buffer.marks.writer = mark
+            buffer.marks.readers.clear()
+        for buffer in (*reads, *writes):
+            if buffer.producer is not None and buffer.producer.key != stream.key:
+                self.device.wait_event(buffer.producer.handle, mark.event)
+
+    def _retire(self, buffer: Buffer) -> None:
+        self._limbo.append((buffer.owner, buffer.marks))
 
     def _purge(self) -> None:
         while self._limbo and self._limbo[0][1].done():
             self._limbo.popleft()
-
-
-def _hazards(reads: Sequence[Buffer], writes: Sequence[Buffer]) -> set[Mark]:
-    marks = {buffer.marks.writer for buffer in reads}
-    for buffer in writes:
-        marks.update(buffer.marks.all())
-    return {mark for mark in marks if mark is not None}
 
 
 def _pool_limit(device: Device) -> int:
@@ -125,6 +128,9 @@ def _pool_limit(device: Device) -> int:
 def engine_of(device: Device | str) -> Engine:
     """Return the one engine of a device."""
     opened = open_device(device) if isinstance(device, str) else device
+    known = _ENGINES.get(opened.name)
+    if known is not None:
+        return known
     with _LOCK:
         if opened.name not in _ENGINES:
             _ENGINES[opened.name] = Engine(opened)

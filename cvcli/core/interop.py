@@ -13,7 +13,7 @@ from typing import Any
 from cvcli.core.engine import engine_of
 from cvcli.core.memory import Buffer
 from cvcli.core.stream import Stream
-from cvcli.core.tensor import Tensor, packed_strides
+from cvcli.core.tensor import Tensor, form_of, packed_strides
 from cvcli.devices import open_device
 from cvcli.errors import TensorError
 
@@ -65,9 +65,8 @@ def as_tensor(obj: Any, layout: str | None = None) -> Tensor:
 
 
 def _relabel(tensor: Tensor, layout: str) -> Tensor:
-    return Tensor(
-        tensor.buffer, tensor.shape, tensor.dtype.name, layout, tensor.strides, tensor._offset
-    )
+    form = form_of(tensor.shape, tensor.form.dtype, layout, tensor.strides)
+    return Tensor(tensor.buffer, form, tensor.offset)
 
 
 def _default_layout(ndim: int) -> str | None:
@@ -83,9 +82,8 @@ def _from_numpy(obj: Any, layout: str | None) -> Tensor:
     nbytes = sum((n - 1) * abs(s) for n, s in zip(array.shape, array.strides, strict=True))
     buffer = engine_of("cpu").adopt(array.ctypes.data, nbytes + array.itemsize, array)
     buffer.read_only = not array.flags.writeable
-    return Tensor(
-        buffer, array.shape, array.dtype.name, layout or _default_layout(array.ndim), array.strides
-    )
+    layout = layout or _default_layout(array.ndim)
+    return Tensor(buffer, form_of(array.shape, array.dtype.name, layout, array.strides))
 
 
 def _from_cuda(obj: Any, layout: str | None) -> Tensor:
@@ -103,7 +101,8 @@ def _from_cuda(obj: Any, layout: str | None) -> Tensor:
     buffer = engine_of(device).adopt(pointer, prod(shape) * dtype.itemsize, obj)
     buffer.read_only = bool(read_only)
     _capture(buffer, interface)
-    return Tensor(buffer, shape, dtype.name, layout or _default_layout(len(shape)), strides)
+    layout = layout or _default_layout(len(shape))
+    return Tensor(buffer, form_of(shape, dtype.name, layout, tuple(strides)))
 
 
 def _device_of(pointer: int) -> int:

@@ -5,23 +5,19 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING
 
 from cvcli.core.chain import MapPlan
 from cvcli.core.engine import Engine
 from cvcli.core.images import Images, Placed
 from cvcli.core.memory import Buffer
 from cvcli.core.move import Run
+from cvcli.core.spec import ImageSpec
 from cvcli.core.stream import Stream
 from cvcli.devices import Kernel, Launch, params
 
 if TYPE_CHECKING:
     from cvcli.core.move import IndexMap
-
-# What a plan points to is the same for every uniform batch, so it stays on each device.
-_RESIDENT: WeakKeyDictionary[MapPlan, dict[str, tuple[Buffer | None, params.Move, int]]]
-_RESIDENT = WeakKeyDictionary()
 
 
 class _Block:
@@ -36,6 +32,11 @@ class _Block:
         offset = len(self.data)
         self.data.extend(raw)
         return offset
+
+    def upload(self, engine: Engine, buffer: Buffer, stream: Stream) -> None:
+        staging = engine.allocate_staging(len(self.data))
+        ctypes.memmove(staging.pointer, bytes(self.data), len(self.data))
+        engine.copy(buffer, staging, len(self.data), stream)
 
 
 class _Parts:
@@ -68,6 +69,52 @@ def _address(base: int, offset: int | None) -> int | None:
     return None if offset is None else base + offset
 
 
+class Bound:
+    """A plan bound to a device and to the geometry of two uniform batches; pointers are missing.
+
+    What the plan points to stays on the device.
+    """
+
+    __slots__ = ("_launch", "_pointers", "engine", "resident")
+
+    def __init__(
+        self, engine: Engine, plan: MapPlan, src: Images, dst: Images, stream: Stream
+    ) -> None:
+        block = _Block()
+        parts = _Parts(plan, block)
+        table = None if plan.table is None else block.add(plan.table.tobytes())
+        self.engine, self.resident = engine, None
+        if block.data:
+            self.resident = engine.allocate(len(block.data))
+            block.upload(engine, self.resident, stream)
+        base = self.resident.pointer if self.resident is not None else 0
+        args = params.MapArgs(
+            src=_strided(src),
+            dst=_strided(dst),
+            count=src.count,
+            move=parts.move(base),
+            table=_address(base, table),
+        )
+        rows, nbytes = src.count * plan.target.height, 2 * src.count * plan.target.nbytes
+        self._launch = _launch(plan, args, rows, [plan.target], nbytes, uniform=True)
+        self._pointers = memoryview(args).cast("B").cast("Q")
+
+    def run(self, src: Buffer, dst: Buffer, at_src: int, at_dst: int, stream: Stream) -> None:
+        """Queue the launch on two batches at their pointers."""
+        resident, pointers = self.resident, self._pointers
+        with self.engine.lock:
+            pointers[_AT_SRC], pointers[_AT_DST] = at_src, at_dst
+            reads = (src,) if resident is None else (src, resident)
+            self.engine.launch(self._launch, reads, (dst,), stream)
+
+
+_AT_SRC = params.MapArgs.src.offset // 8
+_AT_DST = params.MapArgs.dst.offset // 8
+
+
+_BOUND_KEPT = 64
+
+
 def run_plans(
     engine: Engine, src: Images, dst: Images, plans: Sequence[MapPlan], stream: Stream
 ) -> None:
@@ -86,14 +133,15 @@ def run_plans(
 
 
 def _run_uniform(engine: Engine, src: Images, dst: Images, plan: MapPlan, stream: Stream) -> None:
-    resident, move, table = _resident(engine, plan, stream)
-    args = params.MapArgs(
-        src=_strided(src), dst=_strided(dst), count=src.count, move=move, table=table or None
-    )
-    target = plan.target
-    launch = _launch(plan, args, src.count, src.count * target.height, [(target, src.count)])
-    reads = [src.buffer, *([resident] if resident is not None else [])]
-    engine.launch(launch, reads, [dst.buffer], stream)
+    key = engine.device.name, src.count, src.stride, dst.stride
+    bound = plan.bound.get(key)
+    if bound is None:
+        if len(plan.bound) >= _BOUND_KEPT:
+            plan.bound.clear()
+        bound = plan.bound[key] = Bound(engine, plan, src, dst, stream)
+    at_src = src.buffer.pointer + src.first.offset
+    at_dst = dst.buffer.pointer + dst.first.offset
+    bound.run(src.buffer, dst.buffer, at_src, at_dst, stream)
 
 
 def _run_ragged(
@@ -114,7 +162,7 @@ def _run_ragged(
     base = buffer.pointer
     packed = b"".join(bytes(parts[plan].move(base)) for plan in plans)
     block.data[moves : moves + len(packed)] = packed
-    _upload(engine, buffer, block, stream)
+    block.upload(engine, buffer, stream)
     args = params.MapArgs(
         src=params.Images(list=base + sources),
         dst=params.Images(list=base + targets),
@@ -122,62 +170,56 @@ def _run_ragged(
         moves=base + moves,
         table=_address(base, table),
     )
-    rows = sum(plan.target.height for plan in plans)
-    launch = _launch(plans[0], args, len(work), rows, [(plan.target, 1) for plan in plans])
+    specs = [plan.target for plan in plans]
+    nbytes = 2 * sum(spec.nbytes for spec in specs)
+    rows = sum(spec.height for spec in specs)
+    launch = _launch(plans[0], args, rows, specs, nbytes, uniform=False)
     engine.launch(launch, [src.buffer, buffer], [dst.buffer], stream)
 
 
 def _launch(
-    plan: MapPlan, args: params.MapArgs, count: int, rows: int, targets: Sequence[tuple[Any, int]]
+    plan: MapPlan,
+    args: params.MapArgs,
+    rows: int,
+    targets: Sequence[ImageSpec],
+    nbytes: int,
+    *,
+    uniform: bool,
 ) -> Launch:
     floats = plan.source.dtype == "float32"
     return Launch(
-        kernel=kernel_of(plan),
+        kernel=kernel_of(plan, uniform=uniform),
         args=args,
         params=tuple(step.block() for step in plan.pointwise) if floats else (),
-        count=count,
+        count=args.count,
         rows=rows,
-        height=max(spec.height for spec, _ in targets),
-        width=max(spec.width for spec, _ in targets),
-        nbytes=2 * sum(spec.nbytes * times for spec, times in targets),
+        height=max(spec.height for spec in targets),
+        width=max(spec.width for spec in targets),
+        nbytes=nbytes,
     )
 
 
-def kernel_of(plan: MapPlan) -> Kernel:
-    """Return the kernel that runs a plan."""
+def kernel_of(plan: MapPlan, *, uniform: bool) -> Kernel:
+    """Return the kernel that runs a plan, on a uniform or a ragged batch."""
     if plan.source.dtype == "float32":
         functors = tuple(step.functor for step in plan.pointwise)
     else:
         functors = ("table",) if plan.pointwise else ()
-    pattern = "map_tiles" if plan.move.transpose else "map_rows"
-    return Kernel(pattern, plan.source.dtype, plan.source.channels, functors)
+    return Kernel(_pattern(plan), plan.source.dtype, plan.source.channels, functors, uniform)
+
+
+def _pattern(plan: MapPlan) -> str:
+    if plan.move.transpose:
+        return "map_tiles"
+    run_x, _ = plan.runs
+    if run_x.end - run_x.begin < len(plan.move.x) or plan.has_constants:
+        return "map_rows"
+    return "map_forward" if run_x.step > 0 else "map_mirrored"
 
 
 def _kernel_key(plan: MapPlan) -> tuple[object, ...]:
-    kernel = kernel_of(plan)
+    kernel = kernel_of(plan, uniform=False)
     return kernel.pattern, kernel.dtype, kernel.channels, plan.pointwise_key
-
-
-def _resident(
-    engine: Engine, plan: MapPlan, stream: Stream
-) -> tuple[Buffer | None, params.Move, int]:
-    kept = _RESIDENT.setdefault(plan, {})
-    if engine.device.name not in kept:
-        block = _Block()
-        parts = _Parts(plan, block)
-        table = None if plan.table is None else block.add(plan.table.tobytes())
-        buffer = engine.allocate(len(block.data)) if block.data else None
-        base = buffer.pointer if buffer is not None else 0
-        if buffer is not None:
-            _upload(engine, buffer, block, stream)
-        kept[engine.device.name] = buffer, parts.move(base), _address(base, table) or 0
-    return kept[engine.device.name]
-
-
-def _upload(engine: Engine, buffer: Buffer, block: _Block, stream: Stream) -> None:
-    staging = engine.allocate_staging(len(block.data))
-    ctypes.memmove(staging.pointer, bytes(block.data), len(block.data))
-    engine.copy(buffer, staging, len(block.data), stream)
 
 
 def _strided(images: Images) -> params.Images:

@@ -7,10 +7,12 @@ and still never overwritten while another stream reads it.
 
 from __future__ import annotations
 
+import sys
 import threading
-import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cvcli.core.stream import Stream
 from cvcli.devices import Device
@@ -64,7 +66,9 @@ class Marks:
     readers: dict[int, Mark]
 
     def all(self) -> list[Mark]:
-        return [*([self.writer] if self.writer else []), *self.readers.values()]
+        if self.writer is None:
+            return list(self.readers.values())
+        return [self.writer, *self.readers.values()]
 
     def done(self) -> bool:
         return all(mark.done() for mark in self.all())
@@ -83,16 +87,36 @@ class Buffer:
     """
 
     __slots__ = (
-        "__weakref__", "_finalizer", "device", "marks", "nbytes",
-        "owner", "pointer", "producer", "read_only", "unordered",
-    )  # fmt: skip
+        "__weakref__",
+        "_release",
+        "device",
+        "marks",
+        "nbytes",
+        "owner",
+        "pointer",
+        "producer",
+        "read_only",
+        "unordered",
+    )
 
-    def __init__(self, device: Device, pointer: int, nbytes: int, owner: object = None) -> None:
-        self.device, self.pointer, self.nbytes, self.owner = device, pointer, nbytes, owner
-        self.marks = Marks(None, {})
+    def __init__(
+        self,
+        device: Device,
+        pointer: int,
+        nbytes: int,
+        marks: Marks,
+        release: Callable[[Buffer], None],
+        owner: object = None,
+    ) -> None:
+        self.device, self.pointer, self.nbytes = device, pointer, nbytes
+        self.marks, self._release, self.owner = marks, release, owner
         self.producer: Stream | None = None
         self.unordered = self.read_only = False
-        self._finalizer: weakref.finalize[..., Buffer] | None = None
+
+    def __del__(self) -> None:
+        # At the end of the process the memory goes anyway, and modules may be gone already.
+        if sys is not None and not sys.is_finalizing():
+            self._release(self)
 
     def synchronize(self) -> None:
         """Block the host until every pending use is over."""
@@ -106,6 +130,7 @@ class _Block:
     marks: Marks
 
 
+@lru_cache(maxsize=4096)
 def size_class(nbytes: int) -> int:
     """Round up to one of eight sizes an octave, so a reused block wastes at most an eighth."""
     nbytes = max(nbytes, _GRAIN)
@@ -129,14 +154,12 @@ class Pool:
     def take(self, nbytes: int) -> Buffer:
         """Return a buffer of at least ``nbytes``, its content undefined."""
         size = size_class(nbytes)
-        block = self._reuse(size) or _Block(self._allocate(size), size, Marks(None, {}))
-        buffer = Buffer(self._device, block.pointer, nbytes)
-        buffer.marks = block.marks
         with self._lock:
+            block = self._reuse(size)
             self.used += size
-        buffer._finalizer = weakref.finalize(buffer, self._give, block)
-        buffer._finalizer.atexit = False
-        return buffer
+        if block is None:
+            block = self._fresh(size)
+        return Buffer(self._device, block.pointer, nbytes, block.marks, self._give)
 
     def release(self) -> int:
         """Free every idle block after its last use; return the bytes freed."""
@@ -150,22 +173,30 @@ class Pool:
         return sum(block.nbytes for block in blocks)
 
     def _reuse(self, size: int) -> _Block | None:
-        with self._lock:
-            blocks = self._free.get(size)
-            if not blocks:
-                return None
-            # The host writes staging memory itself, so a wait on a stream would not protect it.
-            if self._staging and not blocks[0].marks.done():
-                return None
-            self.held -= size
-            return blocks.popleft()
+        blocks = self._free.get(size)
+        if not blocks:
+            return None
+        # The host writes staging memory itself, so a wait on a stream would not protect it.
+        if self._staging and not blocks[0].marks.done():
+            return None
+        self.held -= size
+        return blocks.popleft()
 
-    def _give(self, block: _Block) -> None:
+    def _fresh(self, size: int) -> _Block:
+        try:
+            return _Block(self._allocate(size), size, Marks(None, {}))
+        except BaseException:
+            with self._lock:
+                self.used -= size
+            raise
+
+    def _give(self, buffer: Buffer) -> None:
+        block = _Block(buffer.pointer, size_class(buffer.nbytes), buffer.marks)
         with self._lock:
             self.used -= block.nbytes
             self.held += block.nbytes
             self._free.setdefault(block.nbytes, deque()).append(block)
-            surplus = self._surplus()
+            surplus = self._surplus() if self.held > self.limit else []
         for old in surplus:
             self._free_raw(old.pointer)
 

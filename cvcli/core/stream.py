@@ -186,7 +186,7 @@ def default_stream(device: str) -> Stream:
 def stream_for(device: str, stream: Stream | None) -> Stream:
     """Return the stream to run on: the one given, else this thread's current one on the device."""
     if stream is not None:
-        if stream.device != device:
+        if stream._device.name != device:
             raise DeviceError(f"stream: must be on {device} like the tensor, got {stream.device}")
         return stream
     for candidate in reversed(_stack()):

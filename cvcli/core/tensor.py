@@ -20,6 +20,90 @@ if TYPE_CHECKING:
 IMAGE_LAYOUTS = ("HW", "HWC", "NHW", "NHWC")
 
 
+class Form:
+    """What is the same for all tensors of one shape, dtype, layout and strides.
+
+    Kept once each (see `form_of`), so that what an operator works out for one serves them all.
+    """
+
+    __slots__ = ("_images", "dtype", "itemsize", "layout", "nbytes", "packed", "shape", "strides")
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        layout: str | None,
+        strides: tuple[int, ...] | None,
+    ) -> None:
+        import numpy as np
+
+        if layout is not None and len(layout) != len(shape):
+            raise TensorError(
+                f"tensor: layout must name each of the {len(shape)} axes, got {layout!r}"
+            )
+        self.shape, self.dtype, self.layout = shape, dtype, layout
+        self.itemsize = np.dtype(dtype).itemsize
+        self.nbytes = prod(shape) * self.itemsize
+        packed = packed_strides(shape, self.itemsize)
+        self.strides = packed if strides is None else strides
+        self.packed = self.strides == packed
+        self._images: tuple[ImageSpec, int, int, int] | None = None
+
+    def images(self) -> tuple[ImageSpec, int, int, int]:
+        """Return spec, row pitch, count and stride of the images; raise `TensorError`."""
+        if self._images is None:
+            self._images = self._as_images()
+        return self._images
+
+    def _as_images(self) -> tuple[ImageSpec, int, int, int]:
+        if self.layout not in IMAGE_LAYOUTS:
+            known = ", ".join(IMAGE_LAYOUTS)
+            raise TensorError(f"operand: layout must be one of {known}, got {self.layout}")
+        if self.dtype not in ITEMSIZE:
+            known = ", ".join(ITEMSIZE)
+            raise TensorError(f"operand: dtype must be one of {known}, got {self.dtype}")
+        sizes = dict(zip(self.layout, self.shape, strict=True))
+        pitches = dict(zip(self.layout, self.strides, strict=True))
+        spec = ImageSpec(sizes["H"], sizes["W"], sizes.get("C", 1), self.dtype)
+        self._check_pixels(spec, pitches)
+        return spec, pitches["H"], sizes.get("N", 1), pitches.get("N", 0)
+
+    def _check_pixels(self, spec: ImageSpec, pitches: dict[str, int]) -> None:
+        if not 1 <= spec.channels <= MAX_CHANNELS:
+            raise TensorError(f"operand: must have 1 to 4 channels, got {spec.channels}")
+        if 0 in self.shape:
+            raise TensorError(f"operand: must not be empty, got shape {self.shape}")
+        packed = pitches.get("C", self.itemsize) == self.itemsize or spec.channels == 1
+        packed &= pitches["W"] == spec.pixel_nbytes or spec.width == 1
+        packed &= pitches["H"] >= spec.width * spec.pixel_nbytes or spec.height == 1
+        if not packed or pitches.get("N", 0) < 0:
+            raise TensorError(
+                f"operand: the pixels of a row must lie side by side, got strides {self.strides}",
+                tip="make a contiguous copy first",
+            )
+
+
+_FORMS: dict[tuple[object, ...], Form] = {}
+_FORMS_KEPT = 4096
+
+
+def form_of(
+    shape: tuple[int, ...],
+    dtype: str,
+    layout: str | None,
+    strides: tuple[int, ...] | None = None,
+) -> Form:
+    """Return the one form of these; ``strides`` are bytes, by default packed."""
+    key = (shape, dtype, layout, strides)
+    form = _FORMS.get(key)
+    if form is None:
+        form = Form(shape, dtype, layout, strides)
+        if len(_FORMS) >= _FORMS_KEPT:
+            _FORMS.clear()
+        _FORMS[key] = form
+    return form
+
+
 class Tensor:
     """An array on a device; operators read and write it in stream order.
 
@@ -27,24 +111,10 @@ class Tensor:
     dtype. Views share their buffer and with it the record of who writes and reads it.
     """
 
-    __slots__ = ("__weakref__", "_dtype", "_offset", "buffer", "layout", "shape", "strides")
+    __slots__ = ("__weakref__", "buffer", "form", "offset")
 
-    def __init__(
-        self,
-        buffer: Buffer,
-        shape: Sequence[int],
-        dtype: str,
-        layout: str | None,
-        strides: Sequence[int] | None = None,
-        offset: int = 0,
-    ) -> None:
-        if layout is not None and len(layout) != len(shape):
-            raise TensorError(
-                f"tensor: layout must name each of the {len(shape)} axes, got {layout!r}"
-            )
-        self.buffer, self._dtype, self._offset = buffer, dtype, offset
-        self.shape, self.layout = tuple(shape), layout
-        self.strides = tuple(strides or packed_strides(self.shape, self.dtype.itemsize))
+    def __init__(self, buffer: Buffer, form: Form, offset: int = 0) -> None:
+        self.buffer, self.form, self.offset = buffer, form, offset
 
     @classmethod
     def empty(
@@ -53,15 +123,30 @@ class Tensor:
         """Return a packed tensor whose content is undefined."""
         import numpy as np
 
-        nbytes = prod(shape) * np.dtype(dtype).itemsize
-        return cls(engine_of(device).allocate(nbytes), shape, np.dtype(dtype).name, layout)
+        form = form_of(tuple(shape), np.dtype(dtype).name, layout)
+        return cls(engine_of(device).allocate(form.nbytes), form)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self.form.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The bytes from one element to the next on each axis."""
+        return self.form.strides
+
+    @property
+    def layout(self) -> str | None:
+        """One letter an axis, such as ``NHWC``."""
+        return self.form.layout
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The NumPy dtype."""
         import numpy as np
 
-        return np.dtype(self._dtype)
+        return np.dtype(self.form.dtype)
 
     @property
     def ndim(self) -> int:
@@ -71,7 +156,7 @@ class Tensor:
     @property
     def nbytes(self) -> int:
         """Bytes of the elements, without padding."""
-        return prod(self.shape) * self.dtype.itemsize
+        return self.form.nbytes
 
     @property
     def device(self) -> str:
@@ -81,48 +166,24 @@ class Tensor:
     @property
     def pointer(self) -> int:
         """The address of the first element."""
-        return self.buffer.pointer + self._offset
+        return self.buffer.pointer + self.offset
 
     @property
     def is_packed(self) -> bool:
         """Whether the elements lie without gaps in row-major order."""
-        return self.strides == packed_strides(self.shape, self.dtype.itemsize)
+        return self.form.packed
 
     def __repr__(self) -> str:
-        return f"<cvcli.Tensor {self.layout} {self.shape} {self._dtype} on {self.device}>"
+        return f"<cvcli.Tensor {self.layout} {self.shape} {self.form.dtype} on {self.device}>"
 
     def spec(self) -> ImageSpec:
-        """Return the spec of the image, or of each image of a batch."""
-        return self.images().first.spec
+        """Return the spec of the image, or of each image of a batch; raise `TensorError`."""
+        return self.form.images()[0]
 
     def images(self) -> Images:
         """Return the tensor as the images an operator works on; raise `TensorError`."""
-        if self.layout not in IMAGE_LAYOUTS:
-            known = ", ".join(IMAGE_LAYOUTS)
-            raise TensorError(f"operand: layout must be one of {known}, got {self.layout}")
-        if self._dtype not in ITEMSIZE:
-            raise TensorError(f"operand: dtype must be {_listed(ITEMSIZE)}, got {self._dtype}")
-        sizes = dict(zip(self.layout, self.shape, strict=True))
-        pitches = dict(zip(self.layout, self.strides, strict=True))
-        spec = ImageSpec(sizes["H"], sizes["W"], sizes.get("C", 1), self._dtype)
-        self._check_pixels(spec, pitches)
-        placed = Placed(spec, self._offset, pitches["H"])
-        return Images(self.buffer, placed, sizes.get("N", 1), pitches.get("N", 0))
-
-    def _check_pixels(self, spec: ImageSpec, pitches: dict[str, int]) -> None:
-        if not 1 <= spec.channels <= MAX_CHANNELS:
-            raise TensorError(f"operand: must have 1 to 4 channels, got {spec.channels}")
-        if 0 in self.shape:
-            raise TensorError(f"operand: must not be empty, got shape {self.shape}")
-        itemsize = ITEMSIZE[self._dtype]
-        packed = pitches.get("C", itemsize) == itemsize or spec.channels == 1
-        packed &= pitches["W"] == spec.pixel_nbytes or spec.width == 1
-        packed &= pitches["H"] >= spec.width * spec.pixel_nbytes or spec.height == 1
-        if not packed or pitches.get("N", 0) < 0:
-            raise TensorError(
-                f"operand: the pixels of a row must lie side by side, got strides {self.strides}",
-                tip="make a contiguous copy first",
-            )
+        spec, pitch, count, stride = self.form.images()
+        return Images(self.buffer, Placed(spec, self.offset, pitch), count, stride)
 
     def numpy(self, stream: Stream | None = None) -> NDArray[np.generic]:
         """Return a copy on the host, after everything written so far."""
@@ -132,7 +193,7 @@ class Tensor:
         engine = engine_of(source.buffer.device)
         staging = engine.allocate_staging(source.nbytes)
         on = stream_for(self.device, stream)
-        engine.copy(staging, source.buffer, source.nbytes, on, of=source._offset)
+        engine.copy(staging, source.buffer, source.nbytes, on, of=source.offset)
         staging.synchronize()
         array = np.empty(self.shape, self.dtype)
         copy_to_host(array, staging)
@@ -203,10 +264,6 @@ def upload(host: Tensor, device: str, stream: Stream | None = None) -> Tensor:
     source.buffer.synchronize()
     staging = engine.allocate_staging(source.nbytes)
     ctypes.memmove(staging.pointer, source.pointer, source.nbytes)
-    out = Tensor.empty(source.shape, source._dtype, source.layout, device)
+    out = Tensor.empty(source.shape, source.form.dtype, source.layout, device)
     engine.copy(out.buffer, staging, source.nbytes, stream_for(device, stream))
     return out
-
-
-def _listed(names: Sequence[str] | dict[str, int]) -> str:
-    return ", ".join(names)

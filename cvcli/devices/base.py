@@ -2,29 +2,35 @@
 
 from abc import ABC, abstractmethod
 from ctypes import Structure
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """Which code to run: a pattern of ``kernels/core`` over one pixel type.
 
-    ``pattern`` is ``map_rows`` or ``map_tiles``. ``functors`` are the pointwise operators applied
-    to each sample in turn: names of headers in ``kernels/``, or ``("table",)`` for a lookup.
+    ``pattern`` is ``map_rows``, its cases ``map_forward`` and ``map_mirrored`` for rows that are
+    wholly in or against source order without constants, or ``map_tiles`` for transposed moves.
+    ``functors`` are the pointwise operators applied to each sample in turn: names of headers in
+    ``kernels/``, or ``("table",)`` for a lookup. ``uniform`` says that the descriptors are in the
+    argument block, not in lists.
     """
 
     pattern: str
     dtype: str
     channels: int
     functors: tuple[str, ...] = ()
+    uniform: bool = True
 
 
 @dataclass(slots=True)
 class Launch:
-    """One launch: the kernel, its argument block, one parameter block a functor, and its extent.
+    """One launch, which may be repeated with other pointers in ``args``.
 
-    ``rows`` counts destination rows over the whole batch; ``height`` and ``width`` are the largest
-    destination image; ``nbytes`` is what the launch must read and write at least.
+    ``params`` holds one block a functor. ``rows`` counts destination rows over the whole batch;
+    ``height`` and ``width`` are the largest destination image; ``nbytes`` is what the launch must
+    read and write at least. ``native`` is the device's own, to keep what it has worked out.
     """
 
     kernel: Kernel
@@ -35,7 +41,7 @@ class Launch:
     height: int
     width: int
     nbytes: int
-    keep: tuple[object, ...] = field(default=())
+    native: Any = None
 
 
 class Device(ABC):
@@ -119,7 +125,10 @@ class Device(ABC):
 
     @abstractmethod
     def launch(self, launch: Launch, stream: int) -> None:
-        """Run a kernel; every pointer in its arguments must be of this device."""
+        """Run a kernel; every pointer in its argument block must be of this device.
+
+        The block is taken as it is now: the caller may change it as soon as this returns.
+        """
 
     @abstractmethod
     def memory_info(self) -> tuple[int, int]:

@@ -186,8 +186,8 @@ class CpuDevice(Device):
         self._streams = {0: _Queue("cvcli-stream-0")}
         self._events: dict[int, _Event] = {}
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
-        self._threads = cpu_threads()
-        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="cvcli-band")
+        self.threads = cpu_threads()
+        self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cvcli-band")
 
     def allocate(self, nbytes: int) -> int:
         try:
@@ -248,17 +248,18 @@ class CpuDevice(Device):
         self._streams[stream].put(lambda: _memmove(dst, src, nbytes))
 
     def launch(self, launch: Launch, stream: int) -> None:
-        self._streams[stream].put(lambda: self._run(launch))
+        args = type(launch.args).from_buffer_copy(launch.args)
+        self._streams[stream].put(lambda: self._run(launch, args))
 
     def memory_info(self) -> tuple[int, int]:
         page = os.sysconf("SC_PAGE_SIZE")
         return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
-    def _run(self, launch: Launch) -> None:
+    def _run(self, launch: Launch, block: ctypes.Structure) -> None:
         function = getattr(self._library, _symbol(launch.kernel))
         fns = self._row_fns(launch)
-        args = (ctypes.byref(launch.args), fns, ctypes.c_int32(len(fns)))
-        bands = max(1, min(self._threads, launch.rows, launch.nbytes // _BAND_NBYTES))
+        args = (ctypes.byref(block), fns, ctypes.c_int32(len(fns)))
+        bands = max(1, min(self.threads, launch.rows, launch.nbytes // _BAND_NBYTES))
         cuts = [launch.rows * i // bands for i in range(bands + 1)]
 
         def band(begin: int, end: int) -> None:

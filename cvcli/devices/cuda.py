@@ -13,10 +13,26 @@ from cupy_backends.cuda.api import driver, runtime
 from cvcli.devices import nvrtc
 from cvcli.devices.base import Device, Kernel, Launch
 from cvcli.devices.find import describe_gpu
-from cvcli.devices.geometry import grid_of
+from cvcli.devices.geometry import grid_of, parts_of
 from cvcli.errors import DeviceError, OutOfMemoryError
 
 _OUT_OF_MEMORY = 2
+
+
+class _Native:
+    """What the driver is given for a launch: function, grid, addresses of the arguments."""
+
+    __slots__ = ("_keep", "function", "grid", "pointers")
+
+    def __init__(self, launch: Launch, function: int, processors: int) -> None:
+        args: Any = launch.args
+        args.parts = parts_of(launch)
+        blocks = [ctypes.create_string_buffer(block, len(block)) for block in launch.params]
+        addresses = [ctypes.addressof(args), *map(ctypes.addressof, blocks)]
+        array = (ctypes.c_void_p * len(addresses))(*addresses)
+        self._keep = blocks, array
+        self.function, self.grid = function, grid_of(launch, processors)
+        self.pointers = ctypes.addressof(array)
 
 
 class CudaDevice(Device):
@@ -31,6 +47,9 @@ class CudaDevice(Device):
         self._lock = threading.Lock()
         self._use()
         self.compute = describe_gpu(index).compute
+        self.processors = int(
+            self._call(runtime.deviceGetAttribute, runtime.cudaDevAttrMultiProcessorCount, index)
+        )
 
     def _use(self) -> None:
         """Make this device current for the calling thread."""
@@ -80,7 +99,8 @@ class CudaDevice(Device):
         self._call(runtime.eventDestroy, event)
 
     def record_event(self, event: int, stream: int) -> None:
-        self._call(runtime.eventRecord, event, stream)
+        runtime.setDevice(self.index)
+        runtime.eventRecord(event, stream)
 
     def wait_event(self, stream: int, event: int) -> None:
         self._call(runtime.streamWaitEvent, stream, event)
@@ -105,17 +125,21 @@ class CudaDevice(Device):
         return int(free), int(total)
 
     def launch(self, launch: Launch, stream: int) -> None:
-        self._use()
-        function = self._functions.get(launch.kernel) or self._load(launch.kernel)
-        buffers = [ctypes.create_string_buffer(block, len(block)) for block in launch.params]
-        pointers = (ctypes.c_void_p * (1 + len(buffers)))(
-            ctypes.addressof(launch.args), *map(ctypes.addressof, buffers)
-        )
-        x, y = grid_of(launch)
-        self._call(
-            driver.launchKernel,
-            *(function, x, y, 1, nvrtc.THREADS, 1, 1, 0, stream, ctypes.addressof(pointers), 0),
-        )
+        runtime.setDevice(self.index)
+        native = launch.native
+        if native is None:
+            function = self._function(launch.kernel)
+            native = launch.native = _Native(launch, function, self.processors)
+        try:
+            driver.launchKernel(
+                *(native.function, native.grid, 1, 1, nvrtc.THREADS, 1, 1, 0),
+                *(stream, native.pointers, 0),
+            )
+        except driver.CUDADriverError as error:
+            raise DeviceError(f"{self.name}: {error}") from None
+
+    def _function(self, kernel: Kernel) -> int:
+        return self._functions.get(kernel) or self._load(kernel)
 
     def _load(self, kernel: Kernel) -> int:
         with self._lock:

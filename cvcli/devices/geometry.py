@@ -1,10 +1,12 @@
 """Launch geometry of the CUDA schedules; mirrors ``kernels/core/geometry.h``."""
 
 from cvcli.devices.base import Kernel, Launch
+from cvcli.errors import DeviceError
 
 WARPS = 8
 SEGMENT_NBYTES = 1920
-MAX_GRID_Y = 65535
+BLOCKS_PER_PROCESSOR = 1024
+MAX_PARTS = (1 << 32) - (1 << 20)
 _ITEMSIZE = {"uint8": 1, "uint16": 2, "float32": 4}
 
 
@@ -22,13 +24,19 @@ def _pixel_nbytes(kernel: Kernel) -> int:
     return _ITEMSIZE[kernel.dtype] * kernel.channels
 
 
-def grid_of(launch: Launch) -> tuple[int, int]:
-    """Return the grid ``(x, y)``: x covers the largest image, y the batch."""
+def parts_of(launch: Launch) -> int:
+    """Return how many segments or tiles the largest image is cut into."""
     nbytes = _pixel_nbytes(launch.kernel)
     if launch.kernel.pattern == "map_tiles":
         side = tile_pixels(nbytes)
-        x = -(-launch.height // side) * -(-launch.width // side)
-    else:
-        segments = -(-launch.width // segment_pixels(nbytes))
-        x = -(-launch.height * segments // WARPS)
-    return x, min(launch.count, MAX_GRID_Y)
+        return -(-launch.height // side) * -(-launch.width // side)
+    return launch.height * -(-launch.width // segment_pixels(nbytes))
+
+
+def grid_of(launch: Launch, processors: int) -> int:
+    """Return the number of blocks for a GPU of so many multiprocessors; raise `DeviceError`."""
+    total = parts_of(launch) * launch.count
+    if total > MAX_PARTS:
+        raise DeviceError(f"a batch of {launch.count} images is too large for one launch")
+    blocks = total if launch.kernel.pattern == "map_tiles" else -(-total // WARPS)
+    return min(blocks, processors * BLOCKS_PER_PROCESSOR)

@@ -28,7 +28,7 @@ OPTIONS = (
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 ENTRY = "cvcli_kernel"
 THREADS = 256
-_INCLUDE = re.compile(r'^\s*#include "([^"]+)"\s*$', re.MULTILINE)
+_INCLUDE = re.compile(r'\s*#include "([^"]+)"\s*$')
 _C_TYPE = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
 
 
@@ -55,32 +55,41 @@ def source_of(kernel: Kernel) -> str:
     includes = "".join(f'#include "{name}.h"\n' for name in ["core/map", *sorted(set(names))])
     params = "".join(f", const cvcli::{camel(name)}<float> f{i}" for i, name in enumerate(names))
     pixel = _C_TYPE[kernel.dtype]
+    arguments = f"{str(kernel.uniform).lower()}, {pixel}, {kernel.channels}"
     if names:
         functor = f"cvcli::pipe({', '.join(f'f{i}' for i in range(len(names)))})"
     else:
         functor = f"cvcli::Table<{pixel}>{{}}" if kernel.functors else "cvcli::Identity{}"
+    # Moves and tables live on loads in flight, so on blocks a multiprocessor: with a fourth one
+    # they are fastest, with a fifth they spill. Float functors need the registers more.
+    bounds = f"{THREADS}" if names else f"{THREADS}, 4"
     return (
-        f'{includes}extern "C" __global__ void __launch_bounds__({THREADS})\n'
-        f"{ENTRY}(const cvcli::MapArgs args{params}) {{\n"
-        f"    cvcli::{kernel.pattern}<{pixel}, {kernel.channels}>(args, {functor});\n}}\n"
+        f'{includes}extern "C" __global__ void __launch_bounds__({bounds})\n'
+        f"{ENTRY}(const __grid_constant__ cvcli::MapArgs args{params}) {{\n"
+        f"    cvcli::{kernel.pattern}<{arguments}>(args, {functor});\n}}\n"
     )
 
 
 def expand(source: str) -> str:
-    """Return the source with each header of ours put in place once."""
-    return _expand(source, kernel_dir(), set())
+    """Return the source with each header of ours put in place once; errors keep their lines."""
+    return _expand(source, "kernel.cu", kernel_dir(), set())
 
 
-def _expand(source: str, folder: Path, seen: set[Path]) -> str:
-    def include(match: re.Match[str]) -> str:
+def _expand(source: str, name: str, folder: Path, seen: set[Path]) -> str:
+    lines = []
+    for number, line in enumerate(source.splitlines(), 1):
+        match = _INCLUDE.match(line)
+        if match is None:
+            lines.append("" if line.startswith("#pragma once") else line)
+            continue
         path = _resolve(match[1], folder)
-        if path in seen:
-            return ""
-        seen.add(path)
-        text = path.read_text(encoding="utf-8").replace("#pragma once", "")
-        return f'#line 1 "{path.name}"\n' + _expand(text, path.parent, seen)
-
-    return _INCLUDE.sub(include, source)
+        if path not in seen:
+            seen.add(path)
+            text = path.read_text(encoding="utf-8")
+            lines.append(f'#line 1 "{path.name}"')
+            lines.append(_expand(text, path.name, path.parent, seen))
+        lines.append(f'#line {number + 1} "{name}"')
+    return "\n".join(lines) + "\n"
 
 
 def _resolve(name: str, folder: Path) -> Path:

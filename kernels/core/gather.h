@@ -5,9 +5,13 @@
 
 namespace cvcli {
 
+CVCLI_FN int32_t run_at(const Axis& axis, int32_t index) {
+    return axis.run_source + (index - axis.run_begin) * axis.run_step;
+}
+
 CVCLI_FN int32_t axis_at(const Axis& axis, int32_t index) {
     if (index < axis.run_begin || index >= axis.run_end) return read_only(axis.map + index);
-    return axis.run_source + (index - axis.run_begin) * axis.run_step;
+    return run_at(axis, index);
 }
 
 // Of several negative values the largest number wins. ~v is negative for a source index, so one

@@ -1,7 +1,8 @@
-// How a CUDA launch is cut up. Python works out the grid from the same numbers:
-//   map_rows:  block 256, grid.x = ceil(rows * ceil(width / segment_pixels) / 8)
-//   map_tiles: block 256, grid.x = ceil(width / tile_pixels) * ceil(height / tile_pixels)
-//   both:      sizes are the largest destination's; grid.y = min(images, 65535)
+// How a CUDA launch is cut up. Python works out the same numbers:
+//   map_rows:  parts = rows * ceil(width / segment_pixels), one a warp
+//   map_tiles: parts = ceil(width / tile_pixels) * ceil(height / tile_pixels), one a block
+// of the largest destination; blocks of 256 threads go on taking parts of all images until none
+// are left, so that what a block sets up once, such as a table, is set up a few times only.
 #pragma once
 
 #include "core/platform.h"

@@ -40,12 +40,13 @@ struct Move {
     int32_t reserved;
 };
 
-// One launch. Image i moves by moves[i], or by `move` when moves is null.
+// One launch. Image i moves by moves[i], or by `move` when moves is null. `parts` is how many
+// segments or tiles a CUDA launch cuts the largest image into; the CPU has no use for it.
 struct MapArgs {
     Images src;
     Images dst;
     int32_t count;
-    int32_t reserved;
+    uint32_t parts;
     Move move;
     const Move* moves;
     const void* table;
@@ -57,11 +58,14 @@ static_assert(sizeof(Axis) == 24, "Axis is packed by Python");
 static_assert(sizeof(Move) == 64, "Move is packed by Python");
 static_assert(sizeof(MapArgs) == 168, "MapArgs is packed by Python");
 
-CVCLI_FN Image image_at(const Images& images, int32_t index) {
-    if (images.list) return images.list[index];
+CVCLI_FN Image strided_image(const Images& images, int32_t index) {
     Image image = images.first;
     image.data = static_cast<uint8_t*>(image.data) + index * images.stride;
     return image;
+}
+
+CVCLI_FN Image image_at(const Images& images, int32_t index) {
+    return images.list ? images.list[index] : strided_image(images, index);
 }
 
 CVCLI_FN Move move_at(const MapArgs& args, int32_t index) {

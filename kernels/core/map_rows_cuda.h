@@ -27,6 +27,28 @@ CVCLI_FN constexpr int widest_unit(int pixel_bytes) {
     return pixel_bytes % 4 == 0 ? 4 : pixel_bytes % 2 == 0 ? 2 : 1;
 }
 
+// What is known of every row before a launch; kernels that know more need fewer registers, and so
+// have more loads in flight.
+enum class Path {
+    kAny,
+    kForward,   // the x run covers every row, in source order; there are no constants
+    kMirrored,  // the same, reversed
+};
+
+// A uniform batch has its descriptors in the arguments, which are constant memory; a ragged one
+// has both lists.
+template <bool Uniform>
+CVCLI_FN Image image_of(const Images& images, int32_t index) {
+    if constexpr (Uniform) return strided_image(images, index);
+    return images.list[index];
+}
+
+template <bool Uniform>
+CVCLI_FN const Move& move_of(const MapArgs& args, int32_t index) {
+    if constexpr (Uniform) return args.move;
+    return args.moves[index];
+}
+
 // One warp's place in one image.
 template <class T>
 struct Segment {
@@ -37,33 +59,50 @@ struct Segment {
     int32_t at_y;
 };
 
-// Destination pixels [begin, end) inside the x run of a row that has a source.
 template <class T, int C, class F>
-CVCLI_FN void map_run(const Segment<T>& seg, int32_t begin, int32_t end, const F& f) {
+CVCLI_FN void map_forward_run(const Segment<T>& seg, int32_t begin, int32_t end, const F& f) {
     using B = Bits<T>;
     constexpr int P = sizeof(T) * C;
-    const bool forward = seg.move.x.run_step > 0;
-    const int32_t first = axis_at(seg.move.x, forward ? begin : end - 1);
     const uint8_t* row = row_at<const uint8_t>(seg.src, seg.at_y);
-    const uint8_t* src = row + int64_t{first} * P;
+    const uint8_t* src = row + int64_t{run_at(seg.move.x, begin)} * P;
     uint8_t* dst = seg.dst_row + int64_t{begin} * P;
     const int bytes = (end - begin) * P;
     const uint32_t number = static_cast<uint32_t>(begin) * C;
-    if (forward && ((address(src) ^ address(dst)) & (kChunk - 1)) == 0) {
+    if (((address(src) ^ address(dst)) & (kChunk - 1)) == 0) {
         return copy_chunks<B, C, FromGlobal>(dst, src, bytes, number, f);
     }
+    const int lead = stage_span<B>(seg.stage, src, bytes, row, int64_t{seg.src.width} * P);
+    __syncwarp();
+    emit_forward<B, C>(dst, seg.stage + lead, bytes, number, f);
+    __syncwarp();
+}
+
+template <class T, int C, class F>
+CVCLI_FN void map_mirrored_run(const Segment<T>& seg, int32_t begin, int32_t end, const F& f) {
+    using B = Bits<T>;
+    constexpr int P = sizeof(T) * C;
+    const uint8_t* row = row_at<const uint8_t>(seg.src, seg.at_y);
+    const uint8_t* src = row + int64_t{run_at(seg.move.x, end - 1)} * P;
+    uint8_t* dst = seg.dst_row + int64_t{begin} * P;
+    const int bytes = (end - begin) * P;
+    const uint32_t number = static_cast<uint32_t>(begin) * C;
     const int lead = stage_span<B>(seg.stage, src, bytes, row, int64_t{seg.src.width} * P);
     const uint8_t* span = seg.stage + lead;
     __syncwarp();
     using Unit = typename UnitOf<widest_unit(P)>::type;
-    if (forward) {
-        emit_forward<B, C>(dst, span, bytes, number, f);
-    } else if (((address(src) | address(dst)) & (sizeof(Unit) - 1)) == 0) {
+    if (((address(src) | address(dst)) & (sizeof(Unit) - 1)) == 0) {
         emit_mirrored<B, Unit, C>(dst, span, bytes, number, f);
     } else {
         emit_mirrored<B, B, C>(dst, span, bytes, number, f);
     }
     __syncwarp();
+}
+
+// Destination pixels [begin, end) inside the x run of a row that has a source.
+template <class T, int C, class F>
+CVCLI_FN void map_run(const Segment<T>& seg, int32_t begin, int32_t end, const F& f) {
+    if (seg.move.x.run_step > 0) return map_forward_run<T, C>(seg, begin, end, f);
+    map_mirrored_run<T, C>(seg, begin, end, f);
 }
 
 // Any pixels, one a lane: finished into the stage at dst's alignment, then stored by chunks.
@@ -94,7 +133,7 @@ CVCLI_FN void map_any(const Segment<T>& seg, int32_t begin, int32_t end, const F
 
 // The run may cover none, a part or all of a segment; what is on either side goes pixel by pixel.
 template <class T, int C, class F>
-CVCLI_FN void map_segment(const Segment<T>& seg, int32_t begin, int32_t end, const F& f) {
+CVCLI_FN void map_any_segment(const Segment<T>& seg, int32_t begin, int32_t end, const F& f) {
     const bool has_run = seg.at_y >= 0 && !seg.move.transpose;
     const Part run = has_run ? run_part(seg.move.x, begin, end) : Part{begin, begin};
     if (run.begin < run.end) map_run<T, C>(seg, run.begin, run.end, f);
@@ -106,31 +145,55 @@ CVCLI_FN void map_segment(const Segment<T>& seg, int32_t begin, int32_t end, con
     }
 }
 
-// Blocks past an image's own work find nothing to do, so a ragged batch is one launch. Work
-// numbers fit 32 bits for any image below 2^31 segments.
-template <class T, int C, class F>
-CVCLI_FN void map_image_rows(const MapArgs& args, int32_t index, uint8_t* stage, const F& f) {
-    constexpr int N = segment_pixels(sizeof(T) * C);
-    const Image dst = image_at(args.dst, index);
-    const uint32_t across = (static_cast<uint32_t>(dst.width) + N - 1) / N;
-    const uint32_t work = blockIdx.x * kBlockWarps + threadIdx.x / kWarp;
-    if (across == 0 || work / across >= static_cast<uint32_t>(dst.height)) return;
-    const int32_t row = static_cast<int32_t>(work / across);
-    const int32_t begin = static_cast<int32_t>(work % across) * N;
-    const Image src = image_at(args.src, index);
-    const Move move = move_at(args, index);
-    const Segment<T> seg = {src, move, in_global(row_at<uint8_t>(dst, row)), stage,
-                            axis_at(move.y, row)};
-    map_segment<T, C>(seg, begin, begin + smaller(N, dst.width - begin), f);
+template <Path path, class T, int C, class F>
+CVCLI_FN void map_segment(const Segment<T>& seg, int32_t begin, int32_t end, const F& f) {
+    if constexpr (path == Path::kForward) return map_forward_run<T, C>(seg, begin, end, f);
+    if constexpr (path == Path::kMirrored) return map_mirrored_run<T, C>(seg, begin, end, f);
+    if constexpr (path == Path::kAny) map_any_segment<T, C>(seg, begin, end, f);
 }
 
-template <class T, int C, class F>
-CVCLI_FN void map_rows(const MapArgs& args, const F& functor) {
+// One segment of one image. Images smaller than the largest leave parts over, so a ragged batch is
+// one launch.
+template <Path path, bool Uniform, class T, int C, class F>
+CVCLI_FN void map_part(const MapArgs& args, int32_t index, uint32_t part, uint8_t* stage,
+                       const F& f) {
+    constexpr int N = segment_pixels(sizeof(T) * C);
+    const Image dst = image_of<Uniform>(args.dst, index);
+    const uint32_t across = (static_cast<uint32_t>(dst.width) + N - 1) / N;
+    if (across == 0 || part / across >= static_cast<uint32_t>(dst.height)) return;
+    const int32_t row = static_cast<int32_t>(part / across);
+    const int32_t begin = static_cast<int32_t>(part % across) * N;
+    const Image src = image_of<Uniform>(args.src, index);
+    const Move& move = move_of<Uniform>(args, index);
+    const Segment<T> seg = {src, move, row_at<uint8_t>(dst, row), stage, axis_at(move.y, row)};
+    map_segment<path, T, C>(seg, begin, begin + smaller(N, dst.width - begin), f);
+}
+
+template <Path path, bool Uniform, class T, int C, class F>
+CVCLI_FN void map_parts(const MapArgs& args, const F& functor) {
     __shared__ __align__(16) uint8_t stages[kBlockWarps][kStageBytes];
+    const uint32_t warp = threadIdx.x / kWarp;
     const auto f = bind(functor, args);
-    for (int32_t index = blockIdx.y; index < args.count; index += gridDim.y) {
-        map_image_rows<T, C>(args, index, stages[threadIdx.x / kWarp], f);
+    const uint32_t total = args.parts * args.count;
+    for (uint32_t unit = blockIdx.x * kBlockWarps + warp; unit < total;
+         unit += gridDim.x * kBlockWarps) {
+        map_part<path, Uniform, T, C>(args, unit / args.parts, unit % args.parts, stages[warp], f);
     }
+}
+
+template <bool Uniform, class T, int C, class F>
+CVCLI_FN void map_rows(const MapArgs& args, const F& functor) {
+    map_parts<Path::kAny, Uniform, T, C>(args, functor);
+}
+
+template <bool Uniform, class T, int C, class F>
+CVCLI_FN void map_forward(const MapArgs& args, const F& functor) {
+    map_parts<Path::kForward, Uniform, T, C>(args, functor);
+}
+
+template <bool Uniform, class T, int C, class F>
+CVCLI_FN void map_mirrored(const MapArgs& args, const F& functor) {
+    map_parts<Path::kMirrored, Uniform, T, C>(args, functor);
 }
 
 }  // namespace cvcli

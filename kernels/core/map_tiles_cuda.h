@@ -19,10 +19,10 @@ struct Tile {
 };
 
 template <class T, int C>
-CVCLI_FN Tile<T, C> tile_at(const Image& dst, uint32_t across, uint8_t* room) {
+CVCLI_FN Tile<T, C> tile_at(const Image& dst, uint32_t part, uint32_t across, uint8_t* room) {
     constexpr int N = Tile<T, C>::kPixels;
-    const int32_t x = static_cast<int32_t>(blockIdx.x % across) * N;
-    const int32_t y = static_cast<int32_t>(blockIdx.x / across) * N;
+    const int32_t x = static_cast<int32_t>(part % across) * N;
+    const int32_t y = static_cast<int32_t>(part / across) * N;
     return {x, y, smaller(N, dst.width - x), smaller(N, dst.height - y), room};
 }
 
@@ -60,16 +60,17 @@ CVCLI_FN void store_tile(const Image& dst, const Tile<T, C>& tile) {
     }
 }
 
-template <class T, int C, class F>
-CVCLI_FN void map_image_tiles(const MapArgs& args, int32_t index, uint8_t* room, const F& f) {
+template <bool Uniform, class T, int C, class F>
+CVCLI_FN void map_tile(const MapArgs& args, int32_t index, uint32_t part, uint8_t* room,
+                       const F& f) {
     constexpr uint32_t N = Tile<T, C>::kPixels;
-    const Image dst = image_at(args.dst, index);
+    const Image dst = image_of<Uniform>(args.dst, index);
     const uint32_t across = (static_cast<uint32_t>(dst.width) + N - 1) / N;
     const uint32_t down = (static_cast<uint32_t>(dst.height) + N - 1) / N;
-    if (across == 0 || blockIdx.x / across >= down) return;
-    const Image src = image_at(args.src, index);
-    const Move move = move_at(args, index);
-    const Tile<T, C> tile = tile_at<T, C>(dst, across, room);
+    if (across == 0 || part / across >= down) return;
+    const Image src = image_of<Uniform>(args.src, index);
+    const Move& move = move_of<Uniform>(args, index);
+    const Tile<T, C> tile = tile_at<T, C>(dst, part, across, room);
     using Unit = typename UnitOf<widest_unit(sizeof(T) * C)>::type;
     const uint64_t places = address(src.data) | src.row_pitch | address(move.constants);
     if (places % sizeof(Unit) == 0) {
@@ -82,13 +83,14 @@ CVCLI_FN void map_image_tiles(const MapArgs& args, int32_t index, uint8_t* room,
     __syncthreads();
 }
 
-template <class T, int C, class F>
+template <bool Uniform, class T, int C, class F>
 CVCLI_FN void map_tiles(const MapArgs& args, const F& functor) {
     constexpr int N = Tile<T, C>::kPixels;
     __shared__ __align__(16) uint8_t room[N * Tile<T, C>::kPitch + kChunk];
     const auto f = bind(functor, args);
-    for (int32_t index = blockIdx.y; index < args.count; index += gridDim.y) {
-        map_image_tiles<T, C>(args, index, room, f);
+    const uint32_t total = args.parts * args.count;
+    for (uint32_t unit = blockIdx.x; unit < total; unit += gridDim.x) {
+        map_tile<Uniform, T, C>(args, unit / args.parts, unit % args.parts, room, f);
     }
 }
 

@@ -19,7 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from measure import CVCLI, HERE, Cost, link, make_images, run, summary, table, usable_cores, verdict
+import measure
+from measure import CVCLI, HERE, Cost, link, make_images, run, summary, table, verdict
 
 FASTER_THAN_PEERS, FLOOR_RATIO = 1.5, 1.3
 VERSION_S, FLIP_S = 0.15, 0.45
@@ -56,7 +57,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--starts", type=int, default=15, help="starts whose median is taken")
     parser.add_argument("--many", type=int, default=1000, help="images of the larger memory run")
     parser.add_argument("--repeat", type=int, default=50, help="calls of each operator")
-    parser.add_argument("--workers", type=int, default=usable_cores(), help="of each peer")
+    parser.add_argument("--workers", type=int, default=measure.usable_cores(), help="of each peer")
     parser.add_argument("--work", type=Path, help="folder for the images, kept for the next time")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument(
@@ -70,7 +71,7 @@ def _machine(args: argparse.Namespace) -> dict[str, Any]:
     return {
         "platform": platform.platform(),
         "python": platform.python_version(),
-        "cores": usable_cores(),
+        "cores": measure.usable_cores(),
         "load": load,
         "count": args.count,
         "rounds": args.rounds,
@@ -122,7 +123,9 @@ def _check(name: str, out: Path, count: int) -> None:
 
 def _report_job(times: dict[str, list[float]], count: int, workers: int) -> Part:
     found = {name: summary(seconds) for name, seconds in times.items()}
-    ours = found["cvcli"]["median"]
+    ratio = {
+        name: measure.ratio_by_round(seconds, times["cvcli"]) for name, seconds in times.items()
+    }
     titles = {
         "gm": f"`gm mogrify -flip -flop`, {workers} processes",
         "Pillow": f"Pillow script, {workers} threads",
@@ -136,22 +139,22 @@ def _report_job(times: dict[str, list[float]], count: int, workers: int) -> Part
             f"{found[name]['median']:.2f}",
             f"{found[name]['min']:.2f}-{found[name]['max']:.2f}",
             f"{count / found[name]['median']:.0f}",
-            f"{found[name]['median'] / ours:.2f}",
+            f"{ratio[name]:.2f}",
         ]
         for name in titles
         if name in found
     ]
     print(f"## {count} JPEGs of 1920x1080, turned by 180 degrees\n")
     print(table(["what", "s, median", "s, min-max", "images/s", "time / cvcli's"], rows))
-    best = min(found[name]["median"] for name in ("gm", "Pillow") if name in found)
-    floor = found["codec floor, inside"]["median"]
+    best = min(ratio[name] for name in ("gm", "Pillow") if name in ratio)
+    over = 1 / ratio["codec floor, inside"]
     _print_targets(
         [
-            ("faster than the faster of gm and Pillow", best / ours, FASTER_THAN_PEERS, ">="),
-            ("time over the codec floor", ours / floor, FLOOR_RATIO, "<="),
+            ("faster than the faster of gm and Pillow", best, FASTER_THAN_PEERS, ">="),
+            ("time over the codec floor without its start", over, FLOOR_RATIO, "<="),
         ]
     )
-    return found
+    return {"seconds": found, "ratio_to_cvcli": ratio}
 
 
 def _print_targets(targets: list[tuple[str, float, float, str]]) -> None:
@@ -210,10 +213,11 @@ def operators(repeat: int) -> Part:
     for name, ms in found.items():
         ratio = ms["cvcli"] / ms["opencv"]
         met = verdict(ratio <= OPENCV_RATIO)
-        rows.append([name, f"{ms['cvcli']:.2f}", f"{ms['opencv']:.2f}", f"{ratio:.2f}", met])
+        figures = [f"{value:.2f}" for value in (ms["cvcli"], ms["device"], ms["opencv"], ratio)]
+        rows.append([name, *figures, met])
     print("## Operators on one CPU thread, 1920x1080x3 uint8, ms\n")
-    head = ["operator", "cvcli", "OpenCV", "ratio", f"wanted <= {OPENCV_RATIO:g}"]
-    print(table(head, rows))
+    head = ["operator", "cvcli", "of it on the stream", "OpenCV", "cvcli / OpenCV"]
+    print(table([*head, f"wanted <= {OPENCV_RATIO:g}"], rows))
     return found
 
 

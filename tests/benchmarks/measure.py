@@ -69,6 +69,14 @@ def summary(seconds: Sequence[float]) -> dict[str, float]:
     return {"median": median(seconds), "min": min(seconds), "max": max(seconds)}
 
 
+def ratio_by_round(seconds: Sequence[float], base: Sequence[float]) -> float:
+    """Return the median over rounds of one time over the other's in the same round.
+
+    On a machine with other work, rounds differ more than the programs in one round do.
+    """
+    return median(a / b for a, b in zip(seconds, base, strict=True))
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table; all columns but the first are aligned right."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]

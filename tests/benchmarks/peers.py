@@ -34,7 +34,7 @@ def pillow(source: str, target: str, threads: str) -> None:
 
 
 def floor(source: str, threads: str) -> None:
-    """Decode and encode every JPEG of a folder and do nothing else; print the seconds of both.
+    """Decode and encode every JPEG of a folder and do nothing else; print the seconds.
 
     Files are read before, and nothing is written: no program on this codec can be faster.
     """
@@ -45,26 +45,23 @@ def floor(source: str, threads: str) -> None:
     shape = imagecodecs.jpeg8_decode(files[0]).shape
     rooms = [np.empty(shape, np.uint8) for _ in range(int(threads))]
 
-    def decode(share: int) -> None:
-        for data in files[share :: len(rooms)]:
-            imagecodecs.jpeg8_decode(data, out=rooms[share])
-
     def both(share: int) -> None:
         for data in files[share :: len(rooms)]:
             imagecodecs.jpeg8_decode(data, out=rooms[share])
             imagecodecs.jpeg8_encode(rooms[share], level=QUALITY)
 
     with ThreadPoolExecutor(len(rooms)) as pool:
-        seconds = {}
-        for name, work in (("decode", decode), ("both", both)):
-            begin = time.perf_counter()
-            list(pool.map(work, range(len(rooms))))
-            seconds[name] = time.perf_counter() - begin
-    print(json.dumps(seconds))
+        begin = time.perf_counter()
+        list(pool.map(both, range(len(rooms))))
+        seconds = time.perf_counter() - begin
+    print(json.dumps({"both": seconds}))
 
 
 def operators(repeat: str) -> None:
-    """Print milliseconds of operators here and in OpenCV: one thread, in turn, 1080p uint8."""
+    """Print milliseconds of operators here and in OpenCV: one thread, in turn, 1080p uint8.
+
+    ``cvcli`` is from the call to the result, ``device`` without the way to the stream's thread.
+    """
     import cv2
     import numpy as np
 
@@ -92,7 +89,23 @@ def operators(repeat: str) -> None:
         here(0), there(0)
         if not np.array_equal(ours.numpy(), theirs):
             raise SystemExit(f"{name}: OpenCV gives other pixels")
+    for name, ms in _on_device(list(rows), int(repeat)).items():
+        rows[name]["device"] = ms
     print(json.dumps(rows))
+
+
+def _on_device(names: list[str], repeat: int) -> dict[str, float]:
+    from cvcli.cli.bench import Inputs, measure
+    from cvcli.core.spec import ImageSpec
+    from cvcli.ops import parse_chain
+
+    inputs = Inputs("cpu", ImageSpec(1080, 1920, 3, "uint8"), 1)
+    words = {"flip": "--axis", "posterize": "--bits"}
+    chains = {name: name.replace(" ", f" {words[name.split()[0]]} ") for name in names}
+    return {
+        name: measure(name, parse_chain(chain), inputs, repeat).us.median / 1e3
+        for name, chain in chains.items()
+    }
 
 
 def _pairs(out: Any) -> dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]]:
