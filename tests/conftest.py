@@ -32,6 +32,8 @@ from cvcli.ops import operator_named, operators
 settings.register_profile("cvcli", derandomize=True, deadline=None, database=None)
 settings.load_profile("cvcli")
 
+# Child processes must run the installed package, not the checkout they may be started in.
+os.environ["PYTHONSAFEPATH"] = "1"
 ROOT = Path(__file__).resolve().parent.parent
 DTYPES = ("uint8", "uint16", "float32")
 CHANNELS = (1, 2, 3, 4)
@@ -143,7 +145,7 @@ def host(images, placed):
 
 def fresh_python(code, **environment):
     """Run code in a new process and return what it printed."""
-    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    paths = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": paths, **environment},

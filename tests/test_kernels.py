@@ -7,7 +7,7 @@ import multiprocessing
 import shutil
 import subprocess
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
+from itertools import count, cycle, product
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from cvcli.devices.params import BLOCKS, MapArgs
 from cvcli.errors import CompileError, DeviceError
 from cvcli.ops import operators
 
-PATTERNS = ("map_rows", "map_tiles")
+PATTERNS = ("map_rows", "map_forward", "map_mirrored", "map_tiles")
 POINTWISE = [op for op in operators() if is_pointwise(op, op.cases[0])]
 INVERT = Kernel("map_rows", "float32", 3, ("invert",))
 PIXELS = sorted({ITEMSIZE[dtype] * channels for dtype, channels in product(DTYPES, CHANNELS)})
@@ -117,6 +117,11 @@ def test_a_disagreement_is_seen(compiles):
     )
 
 
+def launch_of(kernel, count, height, width):
+    sizes = {"count": count, "rows": count * height, "height": height, "width": width}
+    return Launch(kernel=kernel, args=MapArgs(), params=(), nbytes=1, **sizes)
+
+
 @pytest.mark.parametrize("size", ((1, 1), (1, 4000), (4000, 1), (61, 83), (45, 700), (130, 2049)))
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_grid_covers_every_pixel(pattern, size):
@@ -126,42 +131,43 @@ def test_the_grid_covers_every_pixel(pattern, size):
         side, segment = geometry.tile_pixels(nbytes), geometry.segment_pixels(nbytes)
         tiles = -(-height // side) * -(-width // side)
         segments = height * -(-width // segment)
-        for count in (1, 3, 1000):
-            launch = Launch(kernel, (), count, count * height, height, width, 1)
+        for many in (1, 3, 1000):
+            launch = launch_of(kernel, many, height, width)
             parts, per_block = (tiles, 1) if pattern == "map_tiles" else (segments, geometry.WARPS)
             assert geometry.parts_of(launch) == parts
             # One pass where the GPU is large enough, else as many blocks as it runs at once.
-            assert geometry.grid_of(launch, 10**9) == -(-parts * count // per_block)
-            few = min(-(-parts * count // per_block), geometry.BLOCKS_PER_PROCESSOR)
+            assert geometry.grid_of(launch, 10**9) == -(-parts * many // per_block)
+            few = min(-(-parts * many // per_block), geometry.BLOCKS_PER_PROCESSOR)
             assert geometry.grid_of(launch, 1) == few
 
 
 def test_a_launch_past_32_bits_is_refused():
     for pattern in PATTERNS:
-        launch = Launch(Kernel(pattern, "uint8", 1), (), 1 << 20, 1, 1 << 20, 1, 1)
+        launch = launch_of(Kernel(pattern, "uint8", 1), 1 << 20, 1 << 20, 1)
         with pytest.raises(DeviceError, match="too large"):
             geometry.grid_of(launch, 1)
 
 
 def all_kernels():
-    """Every pattern, dtype and channel count, moving and with a table or each functor.
+    """Every pattern, dtype and channel count, moving and with a table or a functor.
 
-    Functors meet one pattern a channel count: all of both would take a minute and show no more.
+    Functors meet patterns and both kinds of descriptors in turn: all of each with all would take
+    minutes and show no more.
     """
+    turn, functors = count(), cycle(op.name for op in POINTWISE)
     for pattern, dtype, channels in product(PATTERNS, DTYPES, CHANNELS):
-        yield Kernel(pattern, dtype, channels)
-        if dtype != "float32":
-            yield Kernel(pattern, dtype, channels, ("table",))
-        elif (pattern == "map_tiles") == (channels in (2, 3)):
-            yield from (Kernel(pattern, dtype, channels, (op.name,)) for op in POINTWISE)
+        uniform = next(turn) % 2 == 0
+        yield Kernel(pattern, dtype, channels, (), uniform)
+        name = "table" if dtype != "float32" else next(functors)
+        yield Kernel(pattern, dtype, channels, (name,), not uniform)
 
 
 def covering_kernels():
-    """Both patterns, every dtype, channel count and functor at least once."""
-    yield Kernel("map_rows", "uint8", 3, ("table",))
+    """Every pattern, dtype, channel count, functor and kind of descriptors at least once."""
+    yield Kernel("map_rows", "float32", 2, tuple(op.name for op in POINTWISE), False)
+    yield Kernel("map_forward", "uint8", 3, ("table",))
+    yield Kernel("map_mirrored", "float32", 1)
     yield Kernel("map_tiles", "uint16", 4, ("table",))
-    yield Kernel("map_rows", "float32", 2, tuple(op.name for op in POINTWISE))
-    yield Kernel("map_tiles", "float32", 1)
 
 
 def compile_jobs():

@@ -34,7 +34,7 @@ from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
 _MIB = 1 << 20
 # Pixels in flight for each worker. Twice this much fills the caches of two cores and no more.
 _WORKER_NBYTES = 48 * _MIB
-_BATCH_NBYTES = {"cpu": 16 * _MIB, "cuda": 64 * _MIB}
+_BATCH_NBYTES = {"cpu": 4 * _MIB, "cuda": 64 * _MIB}
 _DEVICE_NBYTES = {"cpu": 0, "cuda": 1024 * _MIB}
 
 

@@ -16,8 +16,12 @@ def main() -> None:
     try:
         code = run_app()
         sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever reads us has left; Python would complain again when it closes stdout.
+    except OSError as error:
+        # Only writing to stdout gets here: everything else is reported by name. Python would
+        # complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
+        if not isinstance(error, BrokenPipeError):
+            print(f"cvcli: stdout can't be written ({error.strerror})", file=sys.stderr)
+            code = 1
     sys.exit(code)

@@ -44,7 +44,7 @@ def _spelled(value: object) -> str:
     """Return a parameter as the command line takes it."""
     if isinstance(value, tuple):
         return ",".join(map(_spelled, value))
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,11 +79,21 @@ def _from_numpy(obj: Any, layout: str | None) -> Tensor:
     array = np.asarray(obj)
     if array.dtype.kind not in "buif" or not array.dtype.isnative:
         raise TensorError(f"as_tensor: dtype must be a native number, got {array.dtype}")
+    _check_aligned(array.ctypes.data, array.strides, array.itemsize)
     nbytes = sum((n - 1) * abs(s) for n, s in zip(array.shape, array.strides, strict=True))
     buffer = engine_of("cpu").adopt(array.ctypes.data, nbytes + array.itemsize, array)
     buffer.read_only = not array.flags.writeable
     layout = layout or _default_layout(array.ndim)
     return Tensor(buffer, form_of(array.shape, array.dtype.name, layout, array.strides))
+
+
+def _check_aligned(pointer: int, strides: tuple[int, ...], itemsize: int) -> None:
+    """Refuse elements that straddle their own size, which a GPU can't load."""
+    if any(place % itemsize for place in (pointer, *strides)):
+        raise TensorError(
+            f"as_tensor: elements must be aligned to their {itemsize} bytes, got strides {strides}",
+            tip="make a contiguous copy first",
+        )
 
 
 def _from_cuda(obj: Any, layout: str | None) -> Tensor:
@@ -97,6 +107,7 @@ def _from_cuda(obj: Any, layout: str | None) -> Tensor:
         raise TensorError(f"as_tensor: dtype must be a number, got {dtype}")
     shape, (pointer, read_only) = tuple(interface["shape"]), interface["data"]
     strides = interface.get("strides") or packed_strides(shape, dtype.itemsize)
+    _check_aligned(pointer, strides, dtype.itemsize)
     device = open_device(f"cuda:{_device_of(pointer)}")
     buffer = engine_of(device).adopt(pointer, prod(shape) * dtype.itemsize, obj)
     buffer.read_only = bool(read_only)

@@ -176,11 +176,14 @@ class Pool:
         blocks = self._free.get(size)
         if not blocks:
             return None
+        # The newest block of host memory may still be in the caches; the oldest one of a GPU is
+        # the likeliest to be idle.
+        newest = -1 if self._device.kind == "cpu" else 0
         # The host writes staging memory itself, so a wait on a stream would not protect it.
-        if self._staging and not blocks[0].marks.done():
+        if self._staging and not blocks[newest].marks.done():
             return None
         self.held -= size
-        return blocks.popleft()
+        return blocks.pop() if newest else blocks.popleft()
 
     def _fresh(self, size: int) -> _Block:
         try:

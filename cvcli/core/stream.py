@@ -196,19 +196,26 @@ def stream_for(device: str, stream: Stream | None) -> Stream:
 
 
 def as_stream(obj: Any, device: str | None = None) -> Stream:
-    """Wrap a stream of CuPy, PyTorch or any ``__cuda_stream__`` object, or an integer handle."""
+    """Wrap a stream of CuPy, PyTorch or any ``__cuda_stream__`` object, or an integer handle.
+
+    The wrapper keeps the object alive. ``device`` is by default the one the object names, else
+    the default device.
+    """
     if isinstance(obj, Stream):
         return obj
-    if hasattr(obj, "__cuda_stream__"):
-        handle = int(obj.__cuda_stream__()[1])
-    else:
-        for name in ("ptr", "cuda_stream", "value", "handle"):
-            if isinstance(getattr(obj, name, None), int):
-                obj = getattr(obj, name)
-                break
-        if not isinstance(obj, int):
-            raise UsageError(f"as_stream: must be a stream or an integer handle, got {obj!r}")
-        handle = obj
     index = getattr(obj, "device_id", -1)
     name = device or (f"cuda:{index}" if index >= 0 else default_device_name())
-    return Stream._wrap(open_device(name), handle, owner=obj)
+    return Stream._wrap(open_device(name), _handle_of(obj), owner=obj)
+
+
+def _handle_of(obj: Any) -> int:
+    if hasattr(obj, "__cuda_stream__"):
+        return int(obj.__cuda_stream__()[1])
+    for handle in (obj, *(getattr(obj, name, None) for name in _HANDLE_NAMES)):
+        if isinstance(handle, int):
+            return handle
+    raise UsageError(f"as_stream: must be a stream or an integer handle, got {obj!r}")
+
+
+# CuPy's, PyTorch's, ctypes' and our own name for it.
+_HANDLE_NAMES = ("ptr", "cuda_stream", "value", "handle")

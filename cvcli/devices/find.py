@@ -123,6 +123,10 @@ def _start(name: str) -> Device:
         raise DeviceError(f"{name}: the driver shows {gpu_count()} GPUs")
     if not cupy_installed():
         raise DeviceError(f"{name}: CuPy is not installed", tip=cupy_tip())
-    from cvcli.devices.cuda import CudaDevice
+    try:
+        from cvcli.devices.cuda import CudaDevice
 
-    return CudaDevice(index)
+        return CudaDevice(index)
+    except (ImportError, RuntimeError) as error:
+        # A CUDA library that is missing or does not match the driver shows here, as either.
+        raise DeviceError(f"{name}: CUDA can't be started ({error})", tip=cupy_tip()) from None

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import tempfile
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -151,13 +152,14 @@ def _entry(kernel: Kernel, compute: tuple[int, int]) -> tuple[Path, str]:
 
 def _store(path: Path, code: bytes) -> None:
     """Keep a cubin for the next start; a cache that can't be written only costs time."""
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             file.write(code)
-        Path(file.name).replace(path)
-    except OSError:
-        return
+        try:
+            Path(file.name).replace(path)
+        finally:
+            Path(file.name).unlink(missing_ok=True)
 
 
 def compile_source(source: str, arch: int) -> bytes:
@@ -178,7 +180,7 @@ def compile_source(source: str, arch: int) -> bytes:
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program)
             raise CompileError(f"a kernel did not compile for sm_{arch} ({error})\n{log}") from None
-        return bytes(nvrtc.getCUBIN(program) if real else nvrtc.getPTX(program).encode())
+        return bytes(nvrtc.getCUBIN(program) if real else nvrtc.getPTX(program))
     finally:
         nvrtc.destroyProgram(program)
 

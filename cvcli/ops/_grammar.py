@@ -22,7 +22,7 @@ def load_chain(text: str) -> Chain:
         return parse_chain(text)
     path = Path(text[1:])
     try:
-        return parse_chain(path.read_text(encoding="utf-8"), str(path))
+        return parse_chain(path.read_text(encoding="utf-8-sig"), str(path))
     except OSError as error:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from None
     except UnicodeDecodeError:
@@ -34,7 +34,7 @@ def parse_chain(text: str, where: str | None = None) -> Chain:
     steps = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
-            steps += [parse_step(words) for words in _steps(_words(line))]
+            steps += [parse_step(words) for words in _steps(line)]
         except UsageError as error:
             if where is not None:
                 raise type(error)(f"{where}:{number}: {error}", error.tip) from None
@@ -73,27 +73,34 @@ def _parameter_named(operator: Operator, option: str) -> str:
     )
 
 
-def _words(line: str) -> list[str]:
-    lexer = shlex.shlex(line, posix=True, punctuation_chars="|")
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
+def _steps(line: str) -> list[list[str]]:
+    """Return the words of each step of a line; a | at its end joins it to the next."""
+    pieces = _split(line)
+    if not pieces[-1].strip():
+        pieces.pop()
     try:
-        return list(lexer)
+        steps = [shlex.split(piece) for piece in pieces]
     except ValueError as error:
         raise UsageError(f"chain: {str(error).lower()} in {line!r}") from None
-
-
-def _steps(words: list[str]) -> list[list[str]]:
-    if not words:
-        return []
-    steps: list[list[str]] = [[]]
-    for word in words:
-        if word and set(word) == {"|"}:
-            steps.append([])
-        else:
-            steps[-1].append(word)
-    if len(steps) > 1 and not steps[-1]:
-        steps.pop()
     if not all(steps):
         raise UsageError("chain: there is no step between two |")
     return steps
+
+
+def _split(line: str) -> list[str]:
+    """Cut a line at each | outside quotes, and end it at a # that starts a word."""
+    pieces, quote, before = [""], "", " "
+    for character in line:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"":
+            quote = character
+        elif character == "#" and before.isspace():
+            break
+        elif character == "|":
+            pieces.append("")
+            before = " "
+            continue
+        pieces[-1] += character
+        before = character
+    return pieces

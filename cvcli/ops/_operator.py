@@ -72,16 +72,18 @@ class Operator:
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         names = [p.name for p in self.parameters]
         if len(args) > len(names):
-            raise ParameterError(f"{self.name}: takes {len(names)} parameters, got {len(args)}")
+            raise ParameterError(f"{self.command}: takes {len(names)} parameters, got {len(args)}")
         given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
-            if name not in names or name in given:
-                fault = "is given twice" if name in given else f"must be one of {', '.join(names)}"
-                raise ParameterError(f"{self.name}: parameter {name} {fault}")
+            if name not in names:
+                takes = f"takes {', '.join(names)}" if names else "takes no parameters"
+                raise ParameterError(f"{self.command}: {takes}, got {name}")
+            if name in given:
+                raise ParameterError(f"{self.command}: {name} is given twice")
             given[name] = value
         for p in self.parameters:
             if p.required and p.name not in given:
-                raise ParameterError(f"{self.name}: {p.name} must be given")
+                raise ParameterError(f"{self.command}: {p.name} must be given")
         return given
 
     def _parameters(self) -> tuple[Parameter, ...]:

@@ -61,9 +61,9 @@ class Parameter:
         low, high = self.param.min, self.param.max
         # Written so that NaN, which compares false with everything, is refused.
         if low is not None and not value >= low:
-            raise self.fail(f">= {low:g}", value)
+            raise self.fail(f">= {low}", value)
         if high is not None and not value <= high:
-            raise self.fail(f"<= {high:g}", value)
+            raise self.fail(f"<= {high}", value)
 
 
 def parameters_of(operator: str, annotations: dict[str, Any], defaults: Any) -> list[Parameter]:
@@ -121,6 +121,8 @@ def _read_number(parameter: Parameter, value: Any) -> float:
         number = float(value)
     except (TypeError, ValueError):
         raise parameter.fail("a number", value) from None
+    except OverflowError:
+        raise parameter.fail("finite", value) from None
     if number != number or number in (float("inf"), float("-inf")):
         raise parameter.fail("finite", value)
     return number
@@ -134,7 +136,7 @@ def _read_choice(parameter: Parameter, value: Any) -> str:
 
 def _read_level(parameter: Parameter, value: Any) -> float | str:
     if isinstance(value, str) and value.endswith("%"):
-        return f"{_read_number(parameter, value[:-1]):g}%"
+        return f"{_read_number(parameter, value[:-1])}%".replace(".0%", "%")
     return _read_number(parameter, value)
 
 

@@ -6,6 +6,9 @@ from cvcli.core.spec import ImageSpec
 from cvcli.ops._operator import operator
 from cvcli.ops._params import Color, Param, pixel
 
+# More than any format holds on a side that is padded at all, and few enough to add up safely.
+_MOST = 10_000_000
+
 Border = Literal["constant", "replicate", "reflect", "reflect101", "wrap"]
 
 
@@ -21,10 +24,10 @@ Border = Literal["constant", "replicate", "reflect", "reflect101", "wrap"]
 )
 def pad(
     image: ImageSpec,
-    top: Annotated[int, Param("Rows to add above.", min=0, unit="px")] = 0,
-    bottom: Annotated[int, Param("Rows to add below.", min=0, unit="px")] = 0,
-    left: Annotated[int, Param("Columns to add on the left.", min=0, unit="px")] = 0,
-    right: Annotated[int, Param("Columns to add on the right.", min=0, unit="px")] = 0,
+    top: Annotated[int, Param("Rows to add above.", min=0, max=_MOST, unit="px")] = 0,
+    bottom: Annotated[int, Param("Rows to add below.", min=0, max=_MOST, unit="px")] = 0,
+    left: Annotated[int, Param("Columns to add on the left.", min=0, max=_MOST, unit="px")] = 0,
+    right: Annotated[int, Param("Columns to add on the right.", min=0, max=_MOST, unit="px")] = 0,
     border: Annotated[Border, Param("What the new pixels are.")] = "constant",
     value: Annotated[Color, Param("Colour of a constant border: one value, or one a channel.")] = 0,
 ) -> Move:

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 
 HERE = Path(__file__).parent
-CVCLI = [sys.executable, "-m", "cvcli"]
+CVCLI = [sys.executable, "-P", "-m", "cvcli"]
 
 
 @dataclass(frozen=True, slots=True)
