@@ -130,13 +130,13 @@ class _Finder:
     """Expands inputs to files, each once: its first mention wins."""
 
     def __init__(self, output: Path, recursive: bool) -> None:
-        from cvcli.codecs import readable_suffixes
+        from cvcli.codecs import readable
 
         self.files: list[_File] = []
         self.folders = 0
         self.has_subfolders = False
         self._recursive = recursive
-        self._suffixes = readable_suffixes()
+        self._readable = readable
         self._output = identity_of(os.fspath(output))
         self._walked: set[Identity | None] = set()
         self._taken: set[tuple[object, str]] = set()
@@ -190,7 +190,7 @@ class _Finder:
                 self.has_subfolders = True
                 if self._recursive:
                     yield linked, name, entry.path
-            elif _suffix(entry.name).lower() in self._suffixes:
+            elif self._readable(_suffix(entry.name)):
                 regular = entry.is_file(follow_symlinks=False)
                 trouble = None if regular else input_trouble(entry.path)
                 self._take(identity, entry.name, _File(entry.path, name, trouble))
@@ -200,15 +200,10 @@ class _Naming:
     """Output names and encoder formats."""
 
     def __init__(self, format: str | None) -> None:
-        from cvcli.codecs import (
-            format_by_name,
-            format_for_suffix,
-            readable_suffixes,
-            suffix_for_format,
-        )
+        from cvcli.codecs import format_by_name, format_for_suffix, readable, suffix_for_format
 
         self._format_for: Callable[[str], str | None] = cache(format_for_suffix)
-        self._readable = readable_suffixes()
+        self._readable = readable
         self._format: str | None = None
         if format is not None:
             self._format = format_by_name(format)
@@ -216,9 +211,7 @@ class _Naming:
 
     def is_image(self, suffix: str) -> bool:
         """Whether a file with this suffix is taken for an image."""
-        return suffix != "" and (
-            suffix.lower() in self._readable or self._format_for(suffix) is not None
-        )
+        return self._readable(suffix) or self._format_for(suffix) is not None
 
     def name_one(self, file: _File, output: str) -> None:
         """The output is this very file, whatever the input is called."""

@@ -32,9 +32,10 @@ from cvcli.devices.cpu import cpu_threads
 from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
 
 _MIB = 1 << 20
-# Pixels in flight for each worker. Twice this much fills the caches of two cores and no more.
-_WORKER_NBYTES = 48 * _MIB
-_BATCH_NBYTES = {"cpu": 4 * _MIB, "cuda": 64 * _MIB}
+# Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
+# longer fits the caches. Larger images still keep every worker busy, with one each.
+_WORKER_NBYTES = 16 * _MIB
+_BATCH_NBYTES = {"cpu": 8 * _MIB, "cuda": 64 * _MIB}
 _DEVICE_NBYTES = {"cpu": 0, "cuda": 1024 * _MIB}
 
 
@@ -71,6 +72,7 @@ class _State:
     finished: deque[_Finished] = field(default_factory=deque)
     open: dict[tuple[str, int], Batch] = field(default_factory=dict)
     reading: int = 0
+    flying: int = 0
     nbytes: int = 0
     left: int = 0
     stop: bool = False
@@ -134,13 +136,18 @@ class Runner:
             while state.left > 0:
                 if state.finished:
                     return state.finished.popleft()
-                if state.todo and state.nbytes < self._budget():
+                if state.todo and self._has_room():
                     state.reading += 1
+                    state.flying += 1
                     return state.todo.popleft()
                 if not state.reading and self._close_all():
                     continue
                 state.change.wait()
         return None
+
+    def _has_room(self) -> bool:
+        state = self._state
+        return state.nbytes < self._budget() or state.flying < self._jobs
 
     def _budget(self) -> int:
         return self._jobs * _WORKER_NBYTES + _DEVICE_NBYTES[self._kind()]
@@ -286,6 +293,7 @@ class Runner:
         state = self._state
         with state.change:
             state.left -= 1
+            state.flying -= 1
             state.nbytes -= slot.nbytes if slot is not None else 0
             state.change.notify_all()
 

@@ -65,6 +65,9 @@ class Screen:
 
     def tick(self, report: Report) -> None:
         """Bring the bar and, if asked for, the list of files up to date."""
+        if not self._quiet:
+            # The summary will need it, and this thread has nothing else to do meanwhile.
+            import rich.table  # noqa: F401
         done = report.images + report.failed + report.skipped
         if self._bar is not None:
             self._bar.update(self._task, completed=done)

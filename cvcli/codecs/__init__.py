@@ -28,6 +28,7 @@ __all__ = [
     "format_by_name",
     "format_for_suffix",
     "probe",
+    "readable",
     "readable_suffixes",
     "suffix_for_format",
     "versions",
@@ -126,6 +127,8 @@ def encodable(spec: ImageSpec, format: str) -> str | None:
 def format_for_suffix(suffix: str) -> str | None:
     """Format that is written for a suffix such as ``.JPG``; None when none is."""
     lower = suffix.lower()
+    if not lower:
+        return None
     return next((c.writes()[lower] for c in _codecs() if lower in c.writes()), None)
 
 
@@ -147,6 +150,16 @@ def format_by_name(name: str) -> str:
     tip = f"did you mean {near[0]}? " if near else ""
     formats = ", ".join(sorted({f.lower() for f in names.values()}))
     raise UsageError(f"no format is called {name!r}", tip=f"{tip}formats: {formats}")
+
+
+@cache
+def readable(suffix: str) -> bool:
+    """Whether a folder scan picks up files of this suffix, such as ``.JPG``.
+
+    The common formats are looked at first: the others take a library that is slow to load.
+    """
+    lower = suffix.lower()
+    return bool(lower) and any(lower in codec.reads() for codec in _codecs())
 
 
 @cache

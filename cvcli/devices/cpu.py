@@ -17,8 +17,8 @@ from cvcli.errors import DeviceError, OutOfMemoryError
 
 SIMD_LEVELS = ("baseline", "avx2", "avx512")
 _ALIGNMENT = 64
-# Under this many bytes a second thread costs more to wake than it saves.
-_BAND_NBYTES = 1 << 20
+# What one thread moves in about a millisecond; for less, a second one costs more than it saves.
+_BAND_NBYTES = 8 << 20
 _SUFFIX = {"uint8": "u8", "uint16": "u16", "float32": "f32"}
 
 
