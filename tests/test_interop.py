@@ -262,7 +262,7 @@ def test_a_consumer_waits_for_our_result():
     x = cvcli.posterize(cvcli.as_tensor(sevens(cupy)), 16)
     x.buffer.synchronize()
     ours, theirs = cvcli.Stream("cuda:0"), cupy.cuda.Stream(non_blocking=True)
-    with cupy.cuda.ExternalStream(ours.handle):
+    with cupy.cuda.Stream.from_external(ours):
         spin(cupy)
     out = cvcli.flip(x, 0, stream=ours)
     assert not ours.query()

@@ -263,12 +263,10 @@ def test_key_leaves_out_what_does_not_matter(headers, cache):
 
 def test_a_second_call_reads_the_cache(cache, monkeypatch):
     code = nvrtc.cubin(INVERT, (7, 5))
-    assert [path.read_bytes() for path in cache.iterdir()] == [code]
+    (path,) = cache.iterdir()
+    assert path.read_bytes().endswith(code)
     monkeypatch.setattr(nvrtc, "compile_source", None)
     assert nvrtc.cubin(INVERT, (7, 5)) == code
-    nvrtc.forget(INVERT, (7, 5))
-    assert list(cache.iterdir()) == []
-    nvrtc.forget(INVERT, (7, 5))
 
 
 COLD_OR_WARM = """
@@ -302,18 +300,18 @@ def test_a_store_that_fails_leaves_no_litter(cache, monkeypatch):
     assert list(cache.iterdir()) == []
 
 
-@pytest.mark.gpu
-@pytest.mark.parametrize("keep", (0, 1, 100, 4000))
+@pytest.mark.parametrize("keep", (0, 1, 31, 32, 100, 4000, -1))
 def test_a_truncated_cubin_is_made_anew(cache, keep):
-    code = """
-import cvcli, numpy as np
-array = np.arange(24, dtype=np.float32).reshape(2, 4, 3)
-assert (cvcli.invert(cvcli.as_tensor(array).to("cuda:0")).numpy() == 1 - array).all()
-print("right")
-"""
-    assert fresh_python(code) == "right"
+    code = nvrtc.cubin(INVERT, (7, 5))
     (path,) = cache.iterdir()
     whole = path.read_bytes()
     path.write_bytes(whole[:keep])
-    assert fresh_python(code) == "right"
+    assert nvrtc.cubin(INVERT, (7, 5)) == code
     assert path.read_bytes() == whole
+
+
+def test_a_changed_cubin_is_made_anew(cache):
+    code = nvrtc.cubin(INVERT, (7, 5))
+    (path,) = cache.iterdir()
+    path.write_bytes(path.read_bytes()[:-1] + b"\xff")
+    assert nvrtc.cubin(INVERT, (7, 5)) == code

@@ -152,6 +152,8 @@ def test_many_threads_each_on_its_stream(device):
 
 def test_a_stream_runs_in_order(device):
     a = Stream(device)
+    # A kernel is compiled at its first use, which may take as long as the stream is held.
+    cvcli.flip(on(device, PICTURE), -1)
     with held(a):
         first, x = a.record(), on(device, PICTURE)
         cvcli.flip(x, -1, stream=a)

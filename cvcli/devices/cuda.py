@@ -148,9 +148,5 @@ class CudaDevice(Device):
             return self._functions[kernel]
 
     def _module(self, kernel: Kernel) -> int:
-        try:
-            module = driver.moduleLoadData(nvrtc.cubin(kernel, self.compute))
-        except driver.CUDADriverError:
-            nvrtc.forget(kernel, self.compute)
-            module = self._call(driver.moduleLoadData, nvrtc.cubin(kernel, self.compute))
+        module = self._call(driver.moduleLoadData, nvrtc.cubin(kernel, self.compute))
         return int(self._call(driver.moduleGetFunction, module, nvrtc.ENTRY))

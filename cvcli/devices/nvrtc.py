@@ -28,6 +28,7 @@ OPTIONS = (
 )
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 ENTRY = "cvcli_kernel"
+_DIGEST_NBYTES = hashlib.sha256().digest_size
 THREADS = 256
 _INCLUDE = re.compile(r'\s*#include "([^"]+)"\s*$')
 _C_TYPE = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
@@ -130,17 +131,11 @@ def cache_dir() -> Path:
 def cubin(kernel: Kernel, compute: tuple[int, int]) -> bytes:
     """Return the machine code of a kernel for one compute capability, from the cache if there."""
     path, source = _entry(kernel, compute)
-    try:
-        return path.read_bytes()
-    except OSError:
+    code = _load(path)
+    if code is None:
         code = compile_source(source, compute[0] * 10 + compute[1])
-    _store(path, code)
+        _store(path, code)
     return code
-
-
-def forget(kernel: Kernel, compute: tuple[int, int]) -> None:
-    """Drop a cached cubin that the driver refused."""
-    _entry(kernel, compute)[0].unlink(missing_ok=True)
 
 
 def _entry(kernel: Kernel, compute: tuple[int, int]) -> tuple[Path, str]:
@@ -150,12 +145,22 @@ def _entry(kernel: Kernel, compute: tuple[int, int]) -> tuple[Path, str]:
     return cache_dir() / f"{kernel.pattern}-{key}.cubin", source
 
 
+def _load(path: Path) -> bytes | None:
+    """Return a cubin from the cache, if it is there and whole: a driver crashes on half of one."""
+    try:
+        kept = path.read_bytes()
+    except OSError:
+        return None
+    code = kept[_DIGEST_NBYTES:]
+    return code if kept[:_DIGEST_NBYTES] == hashlib.sha256(code).digest() else None
+
+
 def _store(path: Path, code: bytes) -> None:
     """Keep a cubin for the next start; a cache that can't be written only costs time."""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(code)
+            file.write(hashlib.sha256(code).digest() + code)
         try:
             Path(file.name).replace(path)
         finally:
