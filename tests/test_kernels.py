@@ -17,7 +17,7 @@ from cvcli.core.spec import ITEMSIZE, ImageSpec
 from cvcli.devices import geometry, nvrtc
 from cvcli.devices.base import Kernel, Launch
 from cvcli.devices.params import BLOCKS, MapArgs
-from cvcli.errors import CompileError, DeviceError
+from cvcli.errors import CompileError
 from cvcli.ops import operators
 
 PATTERNS = ("map_rows", "map_forward", "map_mirrored", "map_tiles")
@@ -129,23 +129,18 @@ def test_the_grid_covers_every_pixel(pattern, size):
     for dtype, channels in product(DTYPES, CHANNELS):
         kernel, nbytes = Kernel(pattern, dtype, channels), ITEMSIZE[dtype] * channels
         side, segment = geometry.tile_pixels(nbytes), geometry.segment_pixels(nbytes)
-        tiles = -(-height // side) * -(-width // side)
-        segments = height * -(-width // segment)
+        across, rows = (side, side) if pattern == "map_tiles" else (segment, geometry.WARPS)
         for many in (1, 3, 1000):
-            launch = launch_of(kernel, many, height, width)
-            parts, per_block = (tiles, 1) if pattern == "map_tiles" else (segments, geometry.WARPS)
-            assert geometry.parts_of(launch) == parts
-            # One pass where the GPU is large enough, else as many blocks as it runs at once.
-            assert geometry.grid_of(launch, 10**9) == -(-parts * many // per_block)
-            few = min(-(-parts * many // per_block), geometry.BLOCKS_PER_PROCESSOR)
-            assert geometry.grid_of(launch, 1) == few
+            x, y, z = geometry.grid_of(launch_of(kernel, many, height, width))
+            assert (x - 1) * across < width <= x * across
+            assert (y - 1) * rows < height <= y * rows
+            assert z == many
 
 
-def test_a_launch_past_32_bits_is_refused():
+def test_the_grid_keeps_the_hardware_limits():
     for pattern in PATTERNS:
-        launch = launch_of(Kernel(pattern, "uint8", 1), 1 << 20, 1 << 20, 1)
-        with pytest.raises(DeviceError, match="too large"):
-            geometry.grid_of(launch, 1)
+        launch = launch_of(Kernel(pattern, "uint8", 1), 1 << 20, 1 << 30, 1)
+        assert geometry.grid_of(launch) == (1, 65535, 65535)
 
 
 def all_kernels():

@@ -35,8 +35,9 @@ _MIB = 1 << 20
 # Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
 # longer fits the caches. Larger images still keep every worker busy, with one each.
 _WORKER_NBYTES = 16 * _MIB
-_BATCH_NBYTES = {"cpu": 8 * _MIB, "cuda": 64 * _MIB}
-_DEVICE_NBYTES = {"cpu": 0, "cuda": 1024 * _MIB}
+_BATCH_NBYTES = {"cpu": 8 * _MIB, "cuda": 32 * _MIB}
+# What a GPU adds to that: batches on their way to it and back.
+_DEVICE_NBYTES = {"cpu": 0, "cuda": 192 * _MIB}
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +205,25 @@ class Runner:
         return header, plan
 
     def _reserve(self, job: Job, header: codecs.Header, plan: MapPlan) -> tuple[Batch, Slot]:
-        state, spec = self._state, plan.source
-        key = spec.dtype, spec.channels
+        fresh = None
+        while (place := self._place(job, header, plan, fresh)) is None:
+            # Page-locking memory is slow, so the others go on meanwhile.
+            fresh = self._new_batch(plan.source)
+        return place
+
+    def _place(
+        self, job: Job, header: codecs.Header, plan: MapPlan, fresh: Batch | None
+    ) -> tuple[Batch, Slot] | None:
+        """Reserve a slot in the open batch of the image's kind, or in a fresh one."""
+        state, key = self._state, (plan.source.dtype, plan.source.channels)
         with state.change:
             batch = state.open.get(key)
-            if batch is not None and not batch.has_room(spec):
-                self._close(batch)
-                batch = None
-            if batch is None:
-                batch = state.open[key] = self._new_batch(spec)
+            if batch is None or not batch.has_room(plan.source):
+                if fresh is None:
+                    return None
+                if batch is not None:
+                    self._close(batch)
+                batch = state.open[key] = fresh
             slot = batch.reserve(job, header, plan)
             state.nbytes += slot.nbytes
             if len(batch.slots) == batch.limit:
@@ -224,7 +235,8 @@ class Runner:
         size, limit = _BATCH_NBYTES[engine.device.kind], self._options.batch_size
         if limit is not None:
             size = max(size, limit * spec.nbytes)
-        size = max(spec.nbytes, min(size, self._budget() // 2))
+        # On many cores a batch grows with what is in flight: fewer of them cost less to run.
+        size = max(spec.nbytes, min(max(size, self._budget() // 8), self._budget() // 2))
         try:
             arena = engine.allocate_staging(size)
         except OutOfMemoryError:

@@ -26,18 +26,21 @@ def apply(
     name = buffer.device.name
     on = stream_for(name, stream)
     key = name, src.form, None if out is None else out.form
-    if out is not None:
-        _check_out(out, src, chain)
     form, bound = chain.bound.get(key) or _bind(chain, src, key, on)
     if out is None:
         out = Tensor(bound.engine.allocate(form.nbytes), form)
+    else:
+        _check_memory(out, src)
     bound.run(buffer, out.buffer, src.pointer, out.pointer, on)
     return out
 
 
 def _bind(chain: Chain, src: Tensor, key: _Key, stream: Stream) -> tuple[Form, Bound]:
     plan = chain.plan(src.spec())
-    form = key[2] or _output_form(src, plan)
+    form = _output_form(src, plan)
+    if key[2] is not None:
+        _check_form(key[2], form)
+        form = key[2]
     # Only its geometry counts here, so any tensor of that form would do.
     target = Tensor(src.buffer, form)
     bound = Bound(engine_of(src.buffer.device), plan, src.images(), target.images(), stream)
@@ -54,15 +57,21 @@ def _output_form(src: Tensor, plan: MapPlan) -> Form:
     return form_of(shape, target.dtype, layout)
 
 
-def _check_out(out: Tensor, src: Tensor, chain: Chain) -> None:
-    form = _output_form(src, chain.plan(src.spec()))
-    wanted = {"shape": form.shape, "dtype": form.dtype, "layout": form.layout}
-    for name, value in {**wanted, "device": src.device}.items():
-        got = getattr(out, name)
-        if got != value:
+def _check_form(out: Form, wanted: Form) -> None:
+    for name in ("shape", "dtype", "layout"):
+        if getattr(out, name) != getattr(wanted, name):
+            value, got = getattr(wanted, name), getattr(out, name)
             raise TensorError(f"out: {name} must be {value}, got {got}")
-    if out.buffer.read_only:
+
+
+def _check_memory(out: Tensor, src: Tensor) -> None:
+    buffer = out.buffer
+    if buffer.device is not src.buffer.device:
+        raise TensorError(f"out: device must be {src.device}, got {out.device}")
+    if buffer.read_only:
         raise TensorError("out: must be writable, got read-only memory")
+    if buffer is not src.buffer and buffer.owner is src.buffer.owner is None:
+        return
     if _span(out)[0] < _span(src)[1] and _span(src)[0] < _span(out)[1]:
         raise TensorError("out: must not overlap the input")
 

@@ -1,38 +1,51 @@
-"""The CUDA device, over CuPy's thin bindings of the runtime and the driver.
+"""The CUDA device, over CuPy's thin bindings of the runtime, and the driver's own launch.
 
-Only ``cupy_backends`` is imported: it starts in milliseconds where CuPy itself takes a while.
+Only ``cupy_backends`` is imported, which starts in milliseconds where CuPy itself takes a while.
+Its driver bindings import CuPy after all, so kernels are loaded and launched through the driver
+library, which was found before.
 """
 
 import ctypes
 import threading
 from collections.abc import Callable
+from ctypes import byref, c_uint, c_void_p
 from typing import Any
 
-from cupy_backends.cuda.api import driver, runtime
+from cupy_backends.cuda.api import runtime
 
-from cvcli.devices import nvrtc
+from cvcli.devices import find, nvrtc
 from cvcli.devices.base import Device, Kernel, Launch
-from cvcli.devices.find import describe_gpu
-from cvcli.devices.geometry import grid_of, parts_of
+from cvcli.devices.geometry import grid_of
 from cvcli.errors import DeviceError, OutOfMemoryError
 
 _OUT_OF_MEMORY = 2
 
 
+class _Config(ctypes.Structure):
+    """The driver's ``CUlaunchConfig``: grid, block, shared memory, stream, no attributes."""
+
+    _fields_ = (
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared_nbytes", c_uint),
+        ("stream", c_void_p),
+        ("attributes", c_void_p),
+        ("attribute_count", c_uint),
+    )
+
+
 class _Native:
-    """What the driver is given for a launch: function, grid, addresses of the arguments."""
+    """A launch as the driver takes it; only the stream is left to fill in."""
 
-    __slots__ = ("_keep", "function", "grid", "pointers")
+    __slots__ = ("_keep", "arguments", "config")
 
-    def __init__(self, launch: Launch, function: int, processors: int) -> None:
-        args: Any = launch.args
-        args.parts = parts_of(launch)
+    def __init__(self, launch: Launch, function: int) -> None:
         blocks = [ctypes.create_string_buffer(block, len(block)) for block in launch.params]
-        addresses = [ctypes.addressof(args), *map(ctypes.addressof, blocks)]
-        array = (ctypes.c_void_p * len(addresses))(*addresses)
-        self._keep = blocks, array
-        self.function, self.grid = function, grid_of(launch, processors)
-        self.pointers = ctypes.addressof(array)
+        addresses = [ctypes.addressof(launch.args), *map(ctypes.addressof, blocks)]
+        pointers = (c_void_p * len(addresses))(*addresses)
+        self.config = _Config(grid=grid_of(launch), block=(nvrtc.THREADS, 1, 1))
+        self.arguments = (byref(self.config), c_void_p(function), pointers, None)
+        self._keep = blocks
 
 
 class CudaDevice(Device):
@@ -42,14 +55,14 @@ class CudaDevice(Device):
 
     def __init__(self, index: int) -> None:
         self.name, self.index = f"cuda:{index}", index
-        self._thread = threading.local()
         self._functions: dict[Kernel, int] = {}
         self._lock = threading.Lock()
         self._use()
-        self.compute = describe_gpu(index).compute
-        self.processors = int(
-            self._call(runtime.deviceGetAttribute, runtime.cudaDevAttrMultiProcessorCount, index)
-        )
+        self.compute = find.describe_gpu(index).compute
+        library = find.driver()
+        if library is None:
+            raise DeviceError(f"{self.name}: there is no NVIDIA driver on this machine")
+        self._driver, self._launch = library, library.cuLaunchKernelEx
 
     def _use(self) -> None:
         """Make this device current for the calling thread."""
@@ -62,8 +75,6 @@ class CudaDevice(Device):
         except runtime.CUDARuntimeError as error:
             if error.status == _OUT_OF_MEMORY:
                 raise OutOfMemoryError(f"{self.name}: out of memory") from None
-            raise DeviceError(f"{self.name}: {error}") from None
-        except driver.CUDADriverError as error:
             raise DeviceError(f"{self.name}: {error}") from None
 
     def allocate(self, nbytes: int) -> int:
@@ -129,14 +140,11 @@ class CudaDevice(Device):
         native = launch.native
         if native is None:
             function = self._function(launch.kernel)
-            native = launch.native = _Native(launch, function, self.processors)
-        try:
-            driver.launchKernel(
-                *(native.function, native.grid, 1, 1, nvrtc.THREADS, 1, 1, 0),
-                *(stream, native.pointers, 0),
-            )
-        except driver.CUDADriverError as error:
-            raise DeviceError(f"{self.name}: {error}") from None
+            native = launch.native = _Native(launch, function)
+        native.config.stream = stream
+        status = self._launch(*native.arguments)
+        if status:
+            raise DeviceError(f"{self.name}: a kernel can't be launched ({_named(status)})")
 
     def _function(self, kernel: Kernel) -> int:
         return self._functions.get(kernel) or self._load(kernel)
@@ -148,5 +156,19 @@ class CudaDevice(Device):
             return self._functions[kernel]
 
     def _module(self, kernel: Kernel) -> int:
-        module = self._call(driver.moduleLoadData, nvrtc.cubin(kernel, self.compute))
-        return int(self._call(driver.moduleGetFunction, module, nvrtc.ENTRY))
+        code, module, function = nvrtc.cubin(kernel, self.compute), c_void_p(), c_void_p()
+        status = self._driver.cuModuleLoadData(byref(module), code)
+        if not status:
+            name = nvrtc.ENTRY.encode()
+            status = self._driver.cuModuleGetFunction(byref(function), module, name)
+        if status or function.value is None:
+            raise DeviceError(f"{self.name}: a kernel can't be loaded ({_named(status)})")
+        return function.value
+
+
+def _named(status: int) -> str:
+    """Return the driver's name of an error, such as ``CUDA_ERROR_INVALID_IMAGE``."""
+    name, library = ctypes.c_char_p(), find.driver()
+    if library is None or library.cuGetErrorName(status, byref(name)) or name.value is None:
+        return f"error {status}"
+    return name.value.decode()

@@ -1,6 +1,6 @@
 """The parameter blocks of ``kernels/core/image.h``, packed the same on both sides."""
 
-from ctypes import Structure, c_int32, c_int64, c_uint32, c_void_p
+from ctypes import Structure, c_int32, c_int64, c_void_p
 
 
 class Image(Structure):
@@ -45,16 +45,13 @@ class Move(Structure):
 
 
 class MapArgs(Structure):
-    """Arguments of the map pattern: ``moves[i]`` if given, else ``move`` for every image.
-
-    ``parts`` is the CUDA device's own: the segments or tiles of the largest image.
-    """
+    """Arguments of the map pattern: ``moves[i]`` if given, else ``move`` for every image."""
 
     _fields_ = (
         ("src", Images),
         ("dst", Images),
         ("count", c_int32),
-        ("parts", c_uint32),
+        ("reserved", c_int32),
         ("move", Move),
         ("moves", c_void_p),
         ("table", c_void_p),

@@ -1,8 +1,8 @@
-// How a CUDA launch is cut up. Python works out the same numbers:
-//   map_rows:  parts = rows * ceil(width / segment_pixels), one a warp
-//   map_tiles: parts = ceil(width / tile_pixels) * ceil(height / tile_pixels), one a block
-// of the largest destination; blocks of 256 threads go on taking parts of all images until none
-// are left, so that what a block sets up once, such as a table, is set up a few times only.
+// How a CUDA launch is cut up. Python works out the grid from the same numbers:
+//   map_rows:  x = ceil(width / segment_pixels), y = ceil(height / 8): a warp a segment of a row
+//   map_tiles: x = ceil(width / tile_pixels), y = ceil(height / tile_pixels): a block a tile
+// of the largest destination, z = images, y and z at most 65535: what is left over is looped for.
+// A part's place comes without a division, which would keep its first load waiting.
 #pragma once
 
 #include "core/platform.h"

@@ -40,13 +40,12 @@ struct Move {
     int32_t reserved;
 };
 
-// One launch. Image i moves by moves[i], or by `move` when moves is null. `parts` is how many
-// segments or tiles a CUDA launch cuts the largest image into; the CPU has no use for it.
+// One launch. Image i moves by moves[i], or by `move` when moves is null.
 struct MapArgs {
     Images src;
     Images dst;
     int32_t count;
-    uint32_t parts;
+    int32_t reserved;
     Move move;
     const Move* moves;
     const void* table;

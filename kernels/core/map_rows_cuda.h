@@ -72,6 +72,7 @@ CVCLI_FN void map_forward_run(const Segment<T>& seg, int32_t begin, int32_t end,
         return copy_chunks<B, C, FromGlobal>(dst, src, bytes, number, f);
     }
     const int lead = stage_span<B>(seg.stage, src, bytes, row, int64_t{seg.src.width} * P);
+    f.ready();
     __syncwarp();
     emit_forward<B, C>(dst, seg.stage + lead, bytes, number, f);
     __syncwarp();
@@ -88,6 +89,7 @@ CVCLI_FN void map_mirrored_run(const Segment<T>& seg, int32_t begin, int32_t end
     const uint32_t number = static_cast<uint32_t>(begin) * C;
     const int lead = stage_span<B>(seg.stage, src, bytes, row, int64_t{seg.src.width} * P);
     const uint8_t* span = seg.stage + lead;
+    f.ready();
     __syncwarp();
     using Unit = typename UnitOf<widest_unit(P)>::type;
     if (((address(src) | address(dst)) & (sizeof(Unit) - 1)) == 0) {
@@ -112,6 +114,8 @@ CVCLI_FN void map_any(const Segment<T>& seg, int32_t begin, int32_t end, const F
     constexpr int P = sizeof(T) * C;
     uint8_t* dst = seg.dst_row + int64_t{begin} * P;
     uint8_t* span = seg.stage + (address(dst) & (kChunk - 1));
+    f.ready();
+    __syncwarp();
 #pragma unroll 2
     for (int32_t i = lane(); i < end - begin; i += kWarp) {
         const int32_t at_x = axis_at(seg.move.x, begin + i);
@@ -152,32 +156,30 @@ CVCLI_FN void map_segment(const Segment<T>& seg, int32_t begin, int32_t end, con
     if constexpr (path == Path::kAny) map_any_segment<T, C>(seg, begin, end, f);
 }
 
-// One segment of one image. Images smaller than the largest leave parts over, so a ragged batch is
-// one launch.
+// The block's segment column of eight rows of one image, and of those a whole grid further down.
+// Images smaller than the largest leave blocks over, so a ragged batch is one launch.
 template <Path path, bool Uniform, class T, int C, class F>
-CVCLI_FN void map_part(const MapArgs& args, int32_t index, uint32_t part, uint8_t* stage,
-                       const F& f) {
+CVCLI_FN void map_image(const MapArgs& args, int32_t index, uint8_t* stage, const F& f) {
     constexpr int N = segment_pixels(sizeof(T) * C);
     const Image dst = image_of<Uniform>(args.dst, index);
-    const uint32_t across = (static_cast<uint32_t>(dst.width) + N - 1) / N;
-    if (across == 0 || part / across >= static_cast<uint32_t>(dst.height)) return;
-    const int32_t row = static_cast<int32_t>(part / across);
-    const int32_t begin = static_cast<int32_t>(part % across) * N;
+    const int32_t begin = static_cast<int32_t>(blockIdx.x) * N;
+    if (begin >= dst.width) return;
+    const int32_t end = begin + smaller(N, dst.width - begin);
     const Image src = image_of<Uniform>(args.src, index);
     const Move& move = move_of<Uniform>(args, index);
-    const Segment<T> seg = {src, move, row_at<uint8_t>(dst, row), stage, axis_at(move.y, row)};
-    map_segment<path, T, C>(seg, begin, begin + smaller(N, dst.width - begin), f);
+    for (int32_t row = blockIdx.y * kBlockWarps + threadIdx.x / kWarp; row < dst.height;
+         row += gridDim.y * kBlockWarps) {
+        const Segment<T> seg = {src, move, row_at<uint8_t>(dst, row), stage, axis_at(move.y, row)};
+        map_segment<path, T, C>(seg, begin, end, f);
+    }
 }
 
 template <Path path, bool Uniform, class T, int C, class F>
 CVCLI_FN void map_parts(const MapArgs& args, const F& functor) {
     __shared__ __align__(16) uint8_t stages[kBlockWarps][kStageBytes];
-    const uint32_t warp = threadIdx.x / kWarp;
     const auto f = bind(functor, args);
-    const uint32_t total = args.parts * args.count;
-    for (uint32_t unit = blockIdx.x * kBlockWarps + warp; unit < total;
-         unit += gridDim.x * kBlockWarps) {
-        map_part<path, Uniform, T, C>(args, unit / args.parts, unit % args.parts, stages[warp], f);
+    for (int32_t index = blockIdx.z; index < args.count; index += gridDim.z) {
+        map_image<path, Uniform, T, C>(args, index, stages[threadIdx.x / kWarp], f);
     }
 }
 

@@ -19,10 +19,10 @@ struct Tile {
 };
 
 template <class T, int C>
-CVCLI_FN Tile<T, C> tile_at(const Image& dst, uint32_t part, uint32_t across, uint8_t* room) {
+CVCLI_FN Tile<T, C> tile_at(const Image& dst, int32_t down, uint8_t* room) {
     constexpr int N = Tile<T, C>::kPixels;
-    const int32_t x = static_cast<int32_t>(part % across) * N;
-    const int32_t y = static_cast<int32_t>(part / across) * N;
+    const int32_t x = static_cast<int32_t>(blockIdx.x) * N;
+    const int32_t y = down * N;
     return {x, y, smaller(N, dst.width - x), smaller(N, dst.height - y), room};
 }
 
@@ -60,19 +60,13 @@ CVCLI_FN void store_tile(const Image& dst, const Tile<T, C>& tile) {
     }
 }
 
-template <bool Uniform, class T, int C, class F>
-CVCLI_FN void map_tile(const MapArgs& args, int32_t index, uint32_t part, uint8_t* room,
+template <class T, int C, class F>
+CVCLI_FN void map_tile(const Image& src, const Image& dst, const Move& move, const Tile<T, C>& tile,
                        const F& f) {
-    constexpr uint32_t N = Tile<T, C>::kPixels;
-    const Image dst = image_of<Uniform>(args.dst, index);
-    const uint32_t across = (static_cast<uint32_t>(dst.width) + N - 1) / N;
-    const uint32_t down = (static_cast<uint32_t>(dst.height) + N - 1) / N;
-    if (across == 0 || part / across >= down) return;
-    const Image src = image_of<Uniform>(args.src, index);
-    const Move& move = move_of<Uniform>(args, index);
-    const Tile<T, C> tile = tile_at<T, C>(dst, part, across, room);
     using Unit = typename UnitOf<widest_unit(sizeof(T) * C)>::type;
     const uint64_t places = address(src.data) | src.row_pitch | address(move.constants);
+    f.ready();
+    __syncwarp();
     if (places % sizeof(Unit) == 0) {
         load_tile<T, C, Unit>(src, move, tile, f);
     } else {
@@ -84,13 +78,24 @@ CVCLI_FN void map_tile(const MapArgs& args, int32_t index, uint32_t part, uint8_
 }
 
 template <bool Uniform, class T, int C, class F>
+CVCLI_FN void map_image_tiles(const MapArgs& args, int32_t index, uint8_t* room, const F& f) {
+    constexpr int N = Tile<T, C>::kPixels;
+    const Image dst = image_of<Uniform>(args.dst, index);
+    if (static_cast<int32_t>(blockIdx.x) * N >= dst.width) return;
+    const Image src = image_of<Uniform>(args.src, index);
+    const Move& move = move_of<Uniform>(args, index);
+    for (int32_t down = blockIdx.y; down * N < dst.height; down += gridDim.y) {
+        map_tile<T, C>(src, dst, move, tile_at<T, C>(dst, down, room), f);
+    }
+}
+
+template <bool Uniform, class T, int C, class F>
 CVCLI_FN void map_tiles(const MapArgs& args, const F& functor) {
     constexpr int N = Tile<T, C>::kPixels;
     __shared__ __align__(16) uint8_t room[N * Tile<T, C>::kPitch + kChunk];
     const auto f = bind(functor, args);
-    const uint32_t total = args.parts * args.count;
-    for (uint32_t unit = blockIdx.x; unit < total; unit += gridDim.x) {
-        map_tile<Uniform, T, C>(args, unit / args.parts, unit % args.parts, room, f);
+    for (int32_t index = blockIdx.z; index < args.count; index += gridDim.z) {
+        map_image_tiles<Uniform, T, C>(args, index, room, f);
     }
 }
 

@@ -21,9 +21,11 @@
 
 namespace cvcli {
 
-// A functor maps the raw bits of one sample; kMoves says that it changes none.
+// A functor maps the raw bits of one sample; kMoves says that it changes none. The GPU calls
+// ready() in every warp once its loads are under way and before the first sample.
 struct Identity {
     static constexpr bool kMoves = true;
+    CVCLI_FN void ready() const {}
     template <class B>
     CVCLI_FN B operator()(B bits) const {
         return bits;
@@ -37,6 +39,7 @@ struct Pipe;
 template <>
 struct Pipe<> {
     static constexpr bool kMoves = true;
+    CVCLI_FN void ready() const {}
     CVCLI_FN float run(float value) const { return value; }
     CVCLI_FN uint32_t operator()(uint32_t bits) const { return bits; }
 };
@@ -46,6 +49,7 @@ struct Pipe<First, Rest...> {
     static constexpr bool kMoves = false;
     First first;
     Pipe<Rest...> rest;
+    CVCLI_FN void ready() const {}
     CVCLI_FN float run(float value) const { return rest.run(first(value)); }
     CVCLI_FN uint32_t operator()(uint32_t bits) const {
         return bits_of(canonical(run(float_of(bits))));

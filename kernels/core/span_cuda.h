@@ -114,6 +114,8 @@ CVCLI_FN void copy_chunks(uint8_t* dst, const uint8_t* src, int bytes, uint32_t 
         const int at = lane() + i * kWarp;
         if (at < cut.count) chunks[i] = From::chunk(src + cut.head + at * kChunk);
     }
+    f.ready();
+    __syncwarp();
     if (edge >= 0) {
         const B bits = From::template sample<B>(src + edge);
         store_sample(dst + edge, map_sample<C>(f, bits, number + edge / sizeof(B)));

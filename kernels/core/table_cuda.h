@@ -7,10 +7,19 @@
 namespace cvcli {
 
 template <class B>
-struct Lookup {
+struct Lookup;
+
+// Each warp has a copy of the 256 entries of its own. They are fetched first and put in place when
+// the warp's pixels are on their way, so neither waits for the other. 256 entries fill 64 words,
+// two a bank: a lookup costs at most two passes, whatever the image.
+template <>
+struct Lookup<uint8_t> {
     static constexpr bool kMoves = false;
-    const B* entries;
-    CVCLI_FN B operator()(B bits) const { return entries[bits]; }
+    uint2 fetched;
+    uint2* room;
+    const uint8_t* entries;
+    CVCLI_FN void ready() const { *room = fetched; }
+    CVCLI_FN uint8_t operator()(uint8_t bits) const { return entries[bits]; }
 };
 
 // 65,536 entries do not fit beside the stages: they are read through the read-only cache.
@@ -18,21 +27,21 @@ template <>
 struct Lookup<uint16_t> {
     static constexpr bool kMoves = false;
     const uint16_t* entries;
+    CVCLI_FN void ready() const {}
     CVCLI_FN uint16_t operator()(uint16_t bits) const { return __ldg(entries + bits); }
 };
 
 template <class T>
 struct Table;
 
-// 256 entries fill 64 words, two a bank: a lookup costs at most two passes, whatever the image.
 template <>
 struct Table<uint8_t> {
     CVCLI_FN Lookup<uint8_t> bind(const MapArgs& args) const {
-        __shared__ uint8_t entries[256];
-        static_assert(kBlockThreads == 256, "one entry a thread");
-        entries[threadIdx.x] = __ldg(static_cast<const uint8_t*>(args.table) + threadIdx.x);
-        __syncthreads();
-        return {entries};
+        __shared__ uint2 rooms[kBlockWarps][kWarp];
+        uint2* room = rooms[threadIdx.x / kWarp];
+        const int lane = threadIdx.x % kWarp;
+        const uint2 fetched = __ldg(static_cast<const uint2*>(args.table) + lane);
+        return {fetched, room + lane, reinterpret_cast<const uint8_t*>(room)};
     }
 };
 
