@@ -9,6 +9,7 @@ EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_NO_INPUT = 66
 EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
 
 
 class CvcliError(Exception):

@@ -145,7 +145,8 @@ def host(images, placed):
 
 def fresh_python(code, **environment):
     """Run code in a new process and return what it printed."""
-    paths = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    # An empty entry would be the working folder.
+    paths = os.pathsep.join(filter(None, [str(ROOT / "tests"), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={**os.environ, "PYTHONPATH": paths, **environment},

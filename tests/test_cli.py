@@ -152,11 +152,11 @@ def test_nothing_matched_is_66(here, words, capfd):
     assert not Path("out").exists()
 
 
-def test_an_empty_word_is_a_missing_file_and_not_this_folder(here):
+def test_an_empty_word_is_a_mistake_and_not_this_folder(here):
     # What an unset shell variable in quotes gives.
     folder_of(here, "mine.png")
     before = contents(here)
-    assert cvcli(*FLIP, "", "out").returncode == 66
+    assert cvcli(*FLIP, "", "out").returncode == 2
     assert cvcli(*FLIP, "in", "").returncode == 2
     assert contents(here) == before
 

@@ -29,7 +29,7 @@ def fits_every_image(chain: Chain) -> bool:
     return True
 
 
-def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int) -> Plan:
+def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int, max_pixels: int) -> Plan:
     """Return the plan without the images whose size or kind the chain refuses.
 
     They are reported as failed. If it suits none of the images, the parameters are wrong, not the
@@ -38,13 +38,13 @@ def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int) -> Plan
     if fits_every_image(chain):
         return plan
     with ThreadPoolExecutor(threads) as pool:
-        verdicts = list(pool.map(lambda job: _verdict(job, chain), plan.jobs))
+        verdicts = list(pool.map(lambda job: _verdict(job, chain, max_pixels), plan.jobs))
     refused = [
         (job, error)
         for job, error in zip(plan.jobs, verdicts, strict=True)
         if isinstance(error, ParameterError)
     ]
-    if refused and None not in verdicts:
+    if refused and None not in verdicts and not plan.skipped:
         job, error = refused[0]
         raise ParameterError(f"{job.input}: {error}", error.tip)
     for job, error in refused:
@@ -53,19 +53,19 @@ def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int) -> Plan
     return replace(plan, jobs=tuple(job for job in plan.jobs if job.index not in lost))
 
 
-def _verdict(job: Job, chain: Chain) -> CvcliError | None:
+def _verdict(job: Job, chain: Chain, max_pixels: int) -> CvcliError | None:
     """Return why an image can't be run, None if it can; unreadable ones are the run's to report."""
     try:
-        header = _header(job)
+        header = _header(job, max_pixels)
         oriented(chain, header.orientation).plan(header.spec)
     except CvcliError as error:
         return error
     return None
 
 
-def _header(job: Job) -> codecs.Header:
+def _header(job: Job, max_pixels: int) -> codecs.Header:
     try:
         with job.input.open("rb") as file:
-            return codecs.probe(file.read(_HEAD_NBYTES))
+            return codecs.probe(file.read(_HEAD_NBYTES), max_pixels)
     except (CvcliError, OSError):
-        return codecs.probe(read_file(job.input))
+        return codecs.probe(read_file(job.input), max_pixels)

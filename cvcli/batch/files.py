@@ -26,10 +26,22 @@ _WORDS = {
     errno.EEXIST: "output exists",
 }
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV}
-# Part of the temporary name, so that a folder shared by several machines is safe: a process
-# number means something on its own machine only.
-_HOST = f"{zlib.crc32(platform.node().encode(errors='replace')):08x}"
+
+
+def _host() -> str:
+    """Where a process number means something: this machine, and on Linux this namespace of it."""
+    names = [platform.node()]
+    with contextlib.suppress(OSError):
+        names.append(os.fspath(Path("/proc/self/ns/pid").readlink()))
+    return f"{zlib.crc32(' '.join(names).encode(errors='replace')):08x}"
+
+
+# Part of the temporary name, so that a folder shared by several machines is safe.
+_HOST = _host()
 _TEMPORARY = re.compile(rf"\.cvcli-(\d+)-{_HOST}[0-9a-f]{{16}}\.tmp")
+
+# What this process is writing right now.
+_active: set[Path] = set()
 
 Identity = tuple[int, int]
 EXISTS_TIP = "use --overwrite to replace it, or --skip-existing to leave it"
@@ -69,6 +81,34 @@ def input_trouble(path: str) -> str | None:
     return None if os.access(path, os.R_OK) else "permission denied"
 
 
+def name_trouble(path: str) -> str | None:
+    """Why a path can't even be looked up, such as a name that is too long; None if it can."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        return reason(error)
+    except ValueError:
+        return "not a possible file name"
+    return None
+
+
+def folder_trouble(folder: str) -> str | None:
+    """Why files can't be put into a folder, made if missing; None if nothing speaks against it."""
+    nearest = wanted = os.path.abspath(folder)
+    if trouble := name_trouble(nearest):
+        return trouble
+    while not os.path.lexists(nearest) and nearest != os.path.dirname(nearest):
+        nearest = os.path.dirname(nearest)
+    where = "it" if nearest == wanted else nearest
+    if not os.path.isdir(nearest):
+        return f"a folder is needed for the outputs, but {where} is not one"
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        return f"no permission to write into {where}"
+    return None
+
+
 def read_file(path: Path) -> bytes:
     """All bytes of a file that holds at least one; `ImageError` says why it can't be read."""
     try:
@@ -76,6 +116,8 @@ def read_file(path: Path) -> bytes:
             data = file.read()
     except OSError as error:
         raise ImageError(f"{path}: {reason(error)}") from error
+    except (MemoryError, OverflowError) as error:
+        raise ImageError(f"{path}: larger than the memory there is") from error
     if not data:
         raise ImageError(f"{path}: empty file")
     return data
@@ -89,6 +131,7 @@ def write_atomic(path: Path, data: bytes | memoryview, *, overwrite: bool) -> No
     is itself replaced, never what it points to.
     """
     temporary = path.parent / _temporary_name()
+    _active.add(temporary)
     try:
         _make_folder(path.parent)
         try:
@@ -101,6 +144,15 @@ def write_atomic(path: Path, data: bytes | memoryview, *, overwrite: bool) -> No
     except OSError as error:
         tip = EXISTS_TIP if error.errno == errno.EEXIST else None
         raise ImageError(f"{path}: {reason(error)}", tip) from error
+    finally:
+        _active.discard(temporary)
+
+
+def remove_active() -> None:
+    """Remove what this process is writing; only for one that is about to end at once."""
+    for temporary in list(_active):
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
 
 
 def remove_stale(folder: Path) -> int:

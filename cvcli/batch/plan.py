@@ -18,7 +18,14 @@ from heapq import heappop, heappush
 from pathlib import Path
 from unicodedata import normalize
 
-from cvcli.batch.files import EXISTS_TIP, Identity, identity_of, input_trouble, reason
+from cvcli.batch.files import (
+    EXISTS_TIP,
+    Identity,
+    folder_trouble,
+    identity_of,
+    input_trouble,
+    reason,
+)
 from cvcli.errors import NoInputError, UsageError
 
 _SHOWN = 3
@@ -87,6 +94,7 @@ def make_plan(
     """Decide what becomes of each input; reads no file and leaves the disk as it is."""
     if overwrite and skip_existing:
         raise UsageError("--overwrite and --skip-existing: only one of them can be given")
+    output = _without_dots(output)
     naming = _Naming(format)
     finder = _Finder(output, recursive)
     for path in inputs:
@@ -100,11 +108,18 @@ def make_plan(
         naming.name_one(files[0], os.fspath(output))
     else:
         naming.name_all(files, os.fspath(output))
-    _check_root(os.fspath(root), output)
+    if trouble := folder_trouble(os.fspath(root)):
+        raise UsageError(f"{output}: {trouble}")
     _refuse_collisions(files)
     in_the_way = _look_at_outputs(files)
     _refuse_inputs_as_outputs(files, in_the_way)
     return _settle(files, in_the_way, root, overwrite, skip_existing)
+
+
+def _without_dots(output: Path) -> Path:
+    """Return where ``new/../in`` leads before ``new`` is made, which is where it leads after."""
+    known = os.path.lexists(output) or os.path.lexists(output.parent)
+    return output if known or ".." not in output.parts else Path(os.path.realpath(output))
 
 
 @dataclass(slots=True)
@@ -252,7 +267,7 @@ def _nothing_found(inputs: Sequence[Path], finder: _Finder) -> NoInputError:
 
 
 def _is_file_target(output: Path, finder: _Finder, naming: _Naming) -> bool:
-    if output.is_dir() or not naming.is_image(output.suffix):
+    if os.path.isdir(output) or not naming.is_image(output.suffix):
         return False
     count = len(finder.files)
     if count == 1 and not finder.folders:
@@ -261,18 +276,6 @@ def _is_file_target(output: Path, finder: _Finder, naming: _Naming) -> bool:
         return False
     given = f"{count} inputs were given" if count > 1 else "a folder was given"
     raise UsageError(f"{output}: looks like a file, but {given}", tip="name a folder as OUTPUT")
-
-
-def _check_root(root: str, output: Path) -> None:
-    """Refuse a folder that plainly can't be made or written."""
-    nearest = wanted = os.path.abspath(root)
-    while not os.path.lexists(nearest) and nearest != os.path.dirname(nearest):
-        nearest = os.path.dirname(nearest)
-    where = "it" if nearest == wanted else nearest
-    if not os.path.isdir(nearest):
-        raise UsageError(f"{output}: a folder is needed for the outputs, but {where} is not one")
-    if not os.access(nearest, os.W_OK | os.X_OK):
-        raise UsageError(f"{output}: no permission to write into {where}")
 
 
 def _fold(name: str) -> str:

@@ -38,7 +38,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from cvcli.batch.files import write_atomic
+from cvcli.batch.files import folder_trouble, identity_of, name_trouble, write_atomic
 from cvcli.batch.plan import Plan
 from cvcli.errors import UsageError
 
@@ -245,20 +245,34 @@ class Report:
 
     def write(self, path: Path) -> None:
         """Write the report as JSON or CSV, by suffix; one already there is replaced."""
-        check_report_path(path)
         render = _as_csv if path.suffix.lower() == ".csv" else dump_json
         write_atomic(path, render(self.to_json()).encode(errors="backslashreplace"), overwrite=True)
 
 
-def check_report_path(path: Path) -> None:
-    """Refuse a report that could not be written, before the run."""
+def check_report_path(path: Path, plan: Plan | None = None, others: Iterable[Path] = ()) -> None:
+    """Refuse a report that can't be written, or that would overwrite a file of the run."""
     if path.suffix.lower() not in (".json", ".csv"):
         raise UsageError(f"{path}: a report is a .json or a .csv file")
+    if trouble := name_trouble(os.fspath(path)) or folder_trouble(os.fspath(path.parent)):
+        raise UsageError(f"{path}: {trouble}")
     if path.is_dir():
         raise UsageError(f"{path}: a report can't be written over a folder")
-    for parent in path.parents:
-        if parent.exists() and not parent.is_dir():
-            raise UsageError(f"{path}: {parent} is not a folder")
+    clash = None if plan is None else _overwritten(path, plan, others)
+    if clash is not None:
+        raise UsageError(f"{path}: the report would overwrite {clash}", tip="give it another name")
+
+
+def _overwritten(path: Path, plan: Plan, others: Iterable[Path]) -> Path | None:
+    target, identity = os.path.realpath(path), identity_of(os.fspath(path))
+    jobs = (*plan.jobs, *plan.skipped)
+    for read in (*(job.input for job in jobs), *others):
+        if identity is not None and identity_of(os.fspath(read)) == identity:
+            return read
+    for job in jobs:
+        same_name = job.output.name.casefold() == path.name.casefold()
+        if same_name and os.path.realpath(job.output) == target:
+            return job.output
+    return None
 
 
 def dry_run(plan: Plan, *, command: str = "", version: str = "") -> dict[str, Any]:

@@ -7,6 +7,7 @@ before more is filled and neither side starves, whatever the codecs cost.
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections import deque
@@ -18,7 +19,7 @@ from pathlib import Path
 import cvcli.codecs as codecs
 from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done
-from cvcli.batch.files import read_file, remove_stale, write_atomic
+from cvcli.batch.files import read_file, remove_active, remove_stale, write_atomic
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
@@ -28,8 +29,9 @@ from cvcli.core.engine import engine_of
 from cvcli.core.images import Placed
 from cvcli.core.memory import Buffer
 from cvcli.core.spec import ImageSpec
+from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
-from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
+from cvcli.errors import EXIT_INTERRUPTED, CvcliError, ImageError, OutOfMemoryError
 
 _MIB = 1 << 20
 # Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
@@ -87,6 +89,7 @@ class Runner:
         self._chain, self._options, self._report = chain, options, report
         self._state = _State(deque(plan.jobs), left=len(plan.jobs))
         self._jobs = options.jobs or cpu_threads()
+        self._memory = open_device("cpu").memory_info()[1]
         self._max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
         self._stage = DeviceStage(
             options.device, options.streams, report, self._deliver, self._abort
@@ -104,6 +107,7 @@ class Runner:
             self._watch(tick)
         except BaseException:
             self._stop(discard=True)
+            _end_at_once_if_interrupted_again()
             raise
         finally:
             for thread in threads:
@@ -188,8 +192,8 @@ class Runner:
             with self._timed("decode", job, slot.plan.source.nbytes):
                 codecs.decode(data, header, batch.array(slot))
             self._opened(batch, None)
-        except CvcliError as error:
-            self._fail(job, error)
+        except (CvcliError, MemoryError) as error:
+            self._fail(job, _as_error(error))
             self._opened(batch, job)
 
     def _examine(self, job: Job, data: bytes) -> tuple[codecs.Header, MapPlan]:
@@ -199,6 +203,8 @@ class Runner:
         if header.frames > 1:
             self._report.note(job.index, f"only the first of {header.frames} frames is kept")
         plan = oriented(self._chain, header.orientation).plan(spec)
+        if plan.target.nbytes > self._memory:
+            raise ImageError(f"the result, {plan.target}, is larger than the memory there is")
         fault = codecs.encodable(plan.target, job.format or header.format)
         if fault is not None:
             raise ImageError(fault, tip="choose another --format, such as png")
@@ -281,8 +287,8 @@ class Runner:
                 )
             with self._timed("write", job, len(data)):
                 write_atomic(job.output, data, overwrite=self._options.overwrite)
-        except CvcliError as error:
-            self._fail(job, error, item.slot)
+        except (CvcliError, MemoryError) as error:
+            self._fail(job, _as_error(error), item.slot)
             return
         self._report.finish(
             job.index,
@@ -334,6 +340,21 @@ class Runner:
         self._report.add_busy(stage, time.perf_counter() - begin, sum(moved), index=job.index)
 
 
+def _end_at_once_if_interrupted_again() -> None:
+    """Let a second Ctrl-C end the process without waiting, but not without cleaning up."""
+
+    def end(signal_number: int, frame: object) -> None:
+        remove_active()
+        os._exit(EXIT_INTERRUPTED)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, end)
+
+
+def _as_error(error: CvcliError | MemoryError) -> CvcliError:
+    return error if isinstance(error, CvcliError) else ImageError("not enough memory")
+
+
 def run(
     plan: Plan,
     chain: Chain,
@@ -346,7 +367,13 @@ def run(
     Raises `DeviceError` if the device can't be used, and `ParameterError` if the chain suits none
     of the images; then nothing has been written.
     """
-    plan = check_inputs(plan, chain, report, options.jobs or cpu_threads())
+    if options.fail_fast and report.failed:
+        return
+    max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
+    threads = options.jobs or cpu_threads()
+    plan = check_inputs(plan, chain, report, threads, max_pixels)
+    if options.fail_fast and report.failed:
+        return
     for folder in sorted({os.fspath(job.output.parent) for job in plan.jobs}):
         remove_stale(Path(folder))
     Runner(plan, chain, options, report).run(tick)

@@ -6,16 +6,13 @@ import sys
 
 def main() -> None:
     """Run the command; the process ends with one of the codes in `cvcli.errors`."""
-    if sys.argv[1:] in (["--version"], ["-V"]):
-        from cvcli import __version__
-
-        print(f"cvcli {__version__}")
-        return
-    from cvcli.cli.app import run_app
-
     try:
-        code = run_app()
-        sys.stdout.flush()
+        code = _main()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("cvcli: interrupted", file=sys.stderr)
+        code = 130
     except OSError as error:
         # Only writing to stdout gets here: everything else is reported by name. Python would
         # complain once more when it closes stdout.
@@ -25,3 +22,14 @@ def main() -> None:
             print(f"cvcli: stdout can't be written ({error.strerror})", file=sys.stderr)
             code = 1
     sys.exit(code)
+
+
+def _main() -> int:
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from cvcli import __version__
+
+        print(f"cvcli {__version__}")
+        return 0
+    from cvcli.cli.app import run_app
+
+    return run_app()

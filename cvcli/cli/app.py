@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any
 
@@ -9,8 +10,8 @@ import typer
 
 from cvcli.cli import bench, doctor
 from cvcli.cli.commands import operator_command, run_command
-from cvcli.cli.console import print_error
-from cvcli.errors import EXIT_INTERRUPTED, CvcliError
+from cvcli.cli.console import emit, print_error, say
+from cvcli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CvcliError
 from cvcli.ops import names, operator_named, operators
 
 _EPILOG = "Exit codes: 0 all well, 1 some files failed, 2 usage, 66 no input, 130 interrupted."
@@ -25,10 +26,16 @@ def run_app(arguments: list[str] | None = None) -> int:
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
+        say("cvcli: interrupted")
         return EXIT_INTERRUPTED
     except CvcliError as error:
         print_error(error)
         return error.exit_code
+    except OSError as error:
+        if error.filename is None:
+            raise
+        say(f"cvcli: {os.fsdecode(error.filename)}: {(error.strerror or str(error)).lower()}")
+        return EXIT_USAGE
     return result or 0
 
 
@@ -98,14 +105,11 @@ def list_operators(
     if as_json:
         import json
 
-        print(json.dumps([_described(operator) for operator in chosen], indent=1))
+        emit(json.dumps([_described(operator) for operator in chosen], indent=1) + "\n")
         return
     width = max(len(operator.command) for operator in chosen)
-    for operator in chosen:
-        if name is None:
-            print(f"{operator.command:{width}}  {operator.summary}")
-        else:
-            print(_full(operator))
+    brief = [f"{operator.command:{width}}  {operator.summary}" for operator in chosen]
+    emit("\n".join(brief if name is None else map(_full, chosen)) + "\n")
 
 
 def _described(operator: Any) -> dict[str, Any]:
@@ -132,7 +136,8 @@ def _described(operator: Any) -> dict[str, Any]:
 def _full(operator: Any) -> str:
     lines = [f"{operator.command}: {operator.doc}", ""]
     for p in operator.parameters:
-        default = "required" if p.required else f"default: {p.default}"
+        default = f"default: {p.default}" if p.default is not None else "optional"
+        default = "required" if p.required else default
         choices = f" [{'|'.join(p.choices)}]" if p.choices else ""
         lines.append(f"  {p.option}{choices}  {p.param.help} ({default})")
     lines.append(f"\nExample: cvcli {example(operator.command)}")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cvcli.cli.console import emit
 from cvcli.errors import EXIT_FAILED, EXIT_OK, CvcliError, UsageError
 
 if TYPE_CHECKING:
@@ -340,7 +341,7 @@ def _print_json(about: dict[str, Any], rows: Sequence[Row], errors: Sequence[Cvc
     import json
 
     body = {"rows": [row.as_json() for row in rows], "errors": [str(error) for error in errors]}
-    print(json.dumps(about | body, indent=1))
+    emit(json.dumps(about | body, indent=1) + "\n")
 
 
 def _print_table(about: dict[str, Any], rows: Sequence[Row], on_cpu: bool) -> None:
@@ -355,11 +356,12 @@ def _print_table(about: dict[str, Any], rows: Sequence[Row], on_cpu: bool) -> No
         _print_rich(title, head, cells)
         return
     widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-    print(title)
+    lines = [title]
     for line in [head, *cells]:
         left = [word.ljust(w) for word, w in zip(line[:2], widths[:2], strict=True)]
         right = [word.rjust(w) for word, w in zip(line[2:], widths[2:], strict=True)]
-        print("  ".join(left + right))
+        lines.append("  ".join(left + right))
+    emit("\n".join(lines) + "\n")
 
 
 def _cells(row: Row, scale: float) -> list[str]:

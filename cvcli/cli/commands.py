@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,14 +11,15 @@ import typer
 
 from cvcli.cli.console import Screen
 from cvcli.core.chain import Chain
-from cvcli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UsageError
+from cvcli.errors import UsageError
 from cvcli.ops import Operator, load_chain
 from cvcli.ops._params import Parameter
 
 _FILES, _RUNNING, _REPORTING = "Files", "Running", "Reporting"
 
+# As text: an empty word must not become the working folder.
 Paths = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
         metavar="INPUT... OUTPUT",
         show_default=False,
@@ -148,54 +147,44 @@ def _run(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    from cvcli import __version__
-    from cvcli.batch import plan as plans
-    from cvcli.batch import report as reports
-    from cvcli.batch.run import Options, run
+    from cvcli.batch.plan import make_plan
+    from cvcli.batch.report import check_report_path
+    from cvcli.batch.run import Options
+    from cvcli.cli.execute import execute, print_plan
 
-    if report is not None:
-        reports.check_report_path(report)
-    plan = plans.make_plan(
-        *_split(paths),
+    inputs, output = _split(paths)
+    plan = make_plan(
+        inputs,
+        output,
         recursive=recursive,
         format=format,
         overwrite=overwrite,
         skip_existing=skip_existing,
     )
-    command = shlex.join(["cvcli", *sys.argv[1:]])
+    if report is not None:
+        check_report_path(report, plan, [chain.origin] if chain.origin else [])
     if dry_run:
-        print(
-            reports.dump_json(reports.dry_run(plan, command=command, version=__version__)), end=""
-        )
+        print_plan(plan)
         return
-    record = reports.Report(plan, command=command, version=__version__)
     options = Options(device, batch_size, streams, jobs, quality, overwrite, fail_fast, max_pixels)
     screen = Screen(len(plan), progress, quiet=quiet, verbose=verbose)
-    code = EXIT_OK
-    try:
-        with screen:
-            run(plan, chain, options, record, screen.tick)
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    record.close()
-    if report is not None:
-        record.write(report)
-    screen.summary(record, interrupted=code == EXIT_INTERRUPTED)
-    raise typer.Exit(code or (EXIT_FAILED if record.failed else EXIT_OK))
+    raise typer.Exit(execute(plan, chain, options, screen, report))
 
 
-def _split(paths: list[Path]) -> tuple[list[Path], Path]:
+def _split(paths: list[str]) -> tuple[list[Path], Path]:
     if len(paths) < 2:
         raise UsageError(
             "an input and an output must be given", tip="for example: cvcli flip --axis -1 in/ out/"
         )
-    return paths[:-1], paths[-1]
+    if "" in paths:
+        raise UsageError("an empty path was given", tip="is a variable of your shell unset?")
+    return [Path(path) for path in paths[:-1]], Path(paths[-1])
 
 
 def operator_command(operator: Operator) -> Callable[..., None]:
     """Return the command of one operator, for Typer to read its signature."""
 
-    def command(paths: list[Path], **options: Any) -> None:
+    def command(paths: list[str], **options: Any) -> None:
         given = {
             p.name: options.pop(p.name) for p in operator.parameters if options[p.name] is not None
         }
@@ -209,7 +198,7 @@ def operator_command(operator: Operator) -> Callable[..., None]:
 def run_command() -> Callable[..., None]:
     """Return the command that runs a chain."""
 
-    def run(chain: str, paths: list[Path], **options: Any) -> None:
+    def run(chain: str, paths: list[str], **options: Any) -> None:
         """Run a chain of operators in one pass.
 
         CHAIN holds steps between |, with the options of the commands, as in

@@ -8,18 +8,38 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from cvcli.batch.report import HOST_STAGES, Report, Row
-from cvcli.errors import CvcliError
+from cvcli.errors import EXIT_PIPE, CvcliError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
+# A name may hold anything but NUL; what would break the line or steer the terminal is escaped.
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+
+
 def say(text: str) -> None:
-    """Print one line; bytes of a name that are not text are shown escaped."""
-    data = f"{text}\n".encode(sys.stderr.encoding or "utf-8", errors="backslashreplace")
+    """Print one line on stderr; bytes of a name that are not text are shown escaped."""
+    if sys.stderr is None:
+        return
+    line = text.translate(_CONTROL)
+    data = f"{line}\n".encode(sys.stderr.encoding or "utf-8", errors="backslashreplace")
     sys.stderr.flush()
     sys.stderr.buffer.write(data)
     sys.stderr.buffer.flush()
+
+
+def emit(text: str) -> None:
+    """Print data on stdout; a reader that has left ends the command quietly."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would complain again when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(EXIT_PIPE) from None
 
 
 def print_error(error: CvcliError) -> None:
@@ -43,9 +63,11 @@ class Screen:
         self._total, self._quiet, self._verbose = total, quiet, verbose
         self._bar: Any = None
         self._shown: set[int] = set()
-        on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        wanted = progress == "always" or (progress == "auto" and on_terminal and not quiet)
-        self._wanted = wanted and total > 1
+        wanted = progress == "always" or (progress == "auto" and not quiet)
+        self._wanted = wanted and total > 1 and _on_terminal()
+        # Where there is no terminal to redraw a bar on, a line every tenth will do.
+        self._lines = progress == "always" and total > 1 and not _on_terminal()
+        self._tenths = 0
 
     def __enter__(self) -> Screen:
         if self._wanted:
@@ -71,6 +93,9 @@ class Screen:
         done = report.images + report.failed + report.skipped
         if self._bar is not None:
             self._bar.update(self._task, completed=done)
+        if self._lines and 10 * done // self._total > self._tenths:
+            self._tenths = 10 * done // self._total
+            say(f"{done} of {self._total} images")
         if self._verbose:
             self._list(report)
 
@@ -78,7 +103,7 @@ class Screen:
         """Print the failures and notes, and unless quiet the table of timings."""
         if self._verbose:
             self._list(report)
-        if not self._quiet:
+        if not self._quiet and sys.stderr is not None:
             _print_table(report)
             for note in [*report.notes, *_image_notes(report)]:
                 say(f"note: {note}")
@@ -86,9 +111,10 @@ class Screen:
             say(f"cvcli: {row.error}")
         for tip in dict.fromkeys(row.tip for row in report.failures if row.tip):
             say(f"tip: {tip}")
-        if interrupted:
-            left = self._total - report.images - report.failed - report.skipped
-            say(f"cvcli: interrupted, {left} of {self._total} images were not done")
+        left = self._total - report.images - report.failed - report.skipped
+        if interrupted or left:
+            why = "interrupted" if interrupted else "stopped at the first failure"
+            say(f"cvcli: {why}, {left} of {self._total} images were not done")
 
     def _list(self, report: Report) -> None:
         for row in report.rows:
@@ -106,6 +132,11 @@ def _line(row: Row) -> str:
 
 def _image_notes(report: Report) -> list[str]:
     return [f"{row.input}: {note}" for row in report.rows for note in row.notes]
+
+
+def _on_terminal() -> bool:
+    terminal = sys.stderr is not None and sys.stderr.isatty()
+    return terminal and os.environ.get("TERM") != "dumb"
 
 
 def _progress_bar() -> Any:
@@ -141,7 +172,8 @@ def _print_table(report: Report) -> None:
 
 
 def _headline(report: Report) -> str:
-    counts = [f"{report.images} images", f"{report.failed} failed"]
+    plural = "image" if report.images == 1 else "images"
+    counts = [f"{report.images} {plural}", f"{report.failed} failed"]
     if report.skipped:
         counts.append(f"{report.skipped} skipped")
     rates = f"{report.images_per_s:.1f} images/s, {report.mb_per_s:.1f} MB/s"

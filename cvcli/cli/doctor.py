@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cvcli.cli.console import emit
 from cvcli.errors import EXIT_FAILED, EXIT_OK, CvcliError, DeviceError
 
 SCHEMA_VERSION = 1
@@ -30,10 +31,9 @@ def doctor(
     if as_json:
         import json
 
-        print(json.dumps(report, indent=1))
+        emit(json.dumps(report, indent=1) + "\n")
     else:
-        for line in _lines(report):
-            print(line)
+        emit("\n".join(_lines(report)) + "\n")
     raise typer.Exit(EXIT_OK if report["ok"] else EXIT_FAILED)
 
 

@@ -34,6 +34,8 @@ __all__ = [
     "versions",
 ]
 
+# Shorter than any header: plugins would stumble over it.
+_SMALLEST = 8
 # Above every camera (the largest give 400 megapixels), 1.5 GB as RGB.
 DEFAULT_MAX_PIXELS = 500_000_000
 
@@ -64,6 +66,8 @@ def probe(data: bytes, max_pixels: int | None = DEFAULT_MAX_PIXELS) -> Header:
     """
     if not data:
         raise ImageError("the file is empty")
+    if len(data) < _SMALLEST:
+        raise ImageError("not an image, or of a format that isn't supported")
     codec = _codec_of(data)
     with library_errors("image", "decode"):
         header = codec.probe(data)

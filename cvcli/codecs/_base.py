@@ -85,6 +85,21 @@ def library_errors(format: str, task: str) -> Iterator[None]:
         raise ImageError(f"corrupt {format} data: {reason}") from error
 
 
+def borrowed(out: Pixels) -> Pixels:
+    """The memory of ``out`` (h, w, c) for imagecodecs to decode into; gray as (h, w).
+
+    It owns nothing: imagecodecs 2026.3 never lets go of the array of a decode that fails, which
+    would keep a whole batch, and lets go of a gray one of 3 axes twice, which ends the process.
+    """
+    import ctypes
+
+    import numpy as np
+
+    memory = (ctypes.c_char * out.nbytes).from_address(out.ctypes.data)
+    shape = out.shape[:2] if out.shape[2] == 1 else out.shape
+    return np.frombuffer(memoryview(memory), out.dtype).reshape(shape)
+
+
 def pixel_packed(image: Pixels) -> Pixels:
     """``image`` (h, w, c) with pixels back to back; rows may stay apart. Copies only if it must."""
     import numpy as np

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cvcli.codecs import _ifd
-from cvcli.codecs._base import Header, alpha_refusal, dtype_refusal, pixel_packed, side_refusal
+from cvcli.codecs._base import (
+    Header,
+    alpha_refusal,
+    borrowed,
+    dtype_refusal,
+    pixel_packed,
+    side_refusal,
+)
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -127,7 +134,7 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
         return pillow.decode(data, header, out)
     import imagecodecs
 
-    imagecodecs.jpeg8_decode(data, out=out)
+    imagecodecs.jpeg8_decode(data, out=borrowed(out))
     if header.spec.dtype == "uint16" and markers.frame is not None:
         _stretch(out, markers.frame[0])
     return None

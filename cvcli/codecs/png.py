@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from cvcli.codecs import _ifd
-from cvcli.codecs._base import Header, dtype_refusal, pixel_packed
+from cvcli.codecs._base import Header, borrowed, dtype_refusal, pixel_packed
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -105,7 +105,7 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     chunks = list(_chunks(data))
     if not chunks or chunks[-1].kind != b"IEND":
         raise ImageError("truncated PNG data")
-    imagecodecs.png_decode(_without_extras(data, chunks, header), out=out)
+    imagecodecs.png_decode(_without_extras(data, chunks, header), out=borrowed(out))
 
 
 def _without_extras(data: bytes, chunks: list[_Chunk], header: Header) -> bytes:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cvcli.codecs import _ifd
-from cvcli.codecs._base import Header, dtype_refusal, pixel_packed
+from cvcli.codecs._base import Header, borrowed, dtype_refusal, pixel_packed
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -114,7 +114,7 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
         pixels = imagecodecs.tiff_decode(data)
         out[...] = np.moveaxis(pixels, 0, -1) if planes else pixels.reshape(out.shape)
     else:
-        imagecodecs.tiff_decode(data, out=out)
+        imagecodecs.tiff_decode(data, out=borrowed(out))
     if tags.get(_PHOTOMETRIC, (_WHITE_IS_ZERO,))[0] == _WHITE_IS_ZERO:
         np.invert(out, out=out)
     if samples in (2, 4) and tags.get(_EXTRA, (0,))[0] == _PREMULTIPLIED:

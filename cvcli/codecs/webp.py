@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cvcli.codecs import _ifd
-from cvcli.codecs._base import Header, dtype_refusal, gray_as_rgb, pixel_packed, side_refusal
+from cvcli.codecs._base import (
+    Header,
+    borrowed,
+    dtype_refusal,
+    gray_as_rgb,
+    pixel_packed,
+    side_refusal,
+)
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -103,7 +110,7 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
         return pillow.decode(data, header, out)
     import imagecodecs
 
-    imagecodecs.webp_decode(data, hasalpha=header.spec.channels == 4, out=out)
+    imagecodecs.webp_decode(data, hasalpha=header.spec.channels == 4, out=borrowed(out))
     return None
 
 

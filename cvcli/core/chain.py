@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cvcli.core import move as moves
@@ -107,8 +108,10 @@ def plan_steps(steps: tuple[Step, ...], spec: ImageSpec) -> MapPlan:
 class Chain:
     """An immutable sequence of steps, the same for every image it is run on."""
 
-    def __init__(self, steps: tuple[Step, ...]) -> None:
+    def __init__(self, steps: tuple[Step, ...], origin: Path | None = None) -> None:
         self.steps = steps
+        self.origin = origin
+        """The file it was read from, if it was."""
         self._hash = hash(steps)
         self.bound: dict[object, Any] = {}
         """Kept by whoever runs the chain: what it has worked out for each form of operand."""

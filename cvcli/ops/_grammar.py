@@ -22,7 +22,8 @@ def load_chain(text: str) -> Chain:
         return parse_chain(text)
     path = Path(text[1:])
     try:
-        return parse_chain(path.read_text(encoding="utf-8-sig"), str(path))
+        steps = parse_chain(path.read_text(encoding="utf-8-sig"), str(path)).steps
+        return Chain(steps, origin=path)
     except OSError as error:
         raise UsageError(f"{path}: can't be read ({error.strerror})") from None
     except UnicodeDecodeError:
