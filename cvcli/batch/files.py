@@ -5,7 +5,7 @@ fsync: the promise covers the death of the process, not of the machine.
 """
 
 # System calls go by their own names here, as which of them is made is the point.
-# ruff: noqa: PTH101, PTH104, PTH105, PTH108, PTH114, PTH116, PTH123, PTH208
+# ruff: noqa: PTH100, PTH101, PTH104, PTH105, PTH108, PTH112, PTH114, PTH116, PTH120, PTH123, PTH208
 
 import contextlib
 import errno
