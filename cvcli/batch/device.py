@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from cvcli.batch.report import Report
 from cvcli.batch.slots import Batch, Slot, as_images
@@ -62,6 +63,7 @@ class DeviceStage:
         self._flights: queue.SimpleQueue[_Flight | None] = queue.SimpleQueue()
         self._ring: list[Stream] = []
         self._turn = 0
+        self._local = threading.local()
         self._engine: Future[Engine] = Future()
         self._threads = [
             threading.Thread(target=target, args=args, name=f"cvcli-{name}", daemon=True)
@@ -78,8 +80,31 @@ class DeviceStage:
         return self._engine.result() if self._engine.done() else None
 
     def submit(self, batch: Batch) -> None:
-        """Queue a batch; its slots come back through ``deliver``."""
-        self._batches.put(batch)
+        """Run a batch; its slots come back through ``deliver``.
+
+        On the CPU the calling thread runs it: it has just filled the caches with the pixels.
+        """
+        engine = self.ready()
+        if engine is None or engine.device.kind != "cpu":
+            self._batches.put(batch)
+            return
+        stream = self._own_stream(engine)
+        flights: list[_Flight] = []
+        try:
+            self._fly(engine, batch.arena, batch.slots, stream, flights.append)
+        finally:
+            # Whatever was queued must run: others may wait for it.
+            stream.sync()
+        for flight in flights:
+            self._deliver(self._land(flight))
+
+    def _own_stream(self, engine: Engine) -> Stream:
+        """Return the calling thread's stream of the CPU device."""
+        if not hasattr(self._local, "stream"):
+            device: Any = engine.device
+            self._local.stream = Stream._wrap(device, device.create_driven_stream())
+        stream: Stream = self._local.stream
+        return stream
 
     def close(self) -> None:
         """Wait until everything queued has been delivered."""
@@ -94,7 +119,8 @@ class DeviceStage:
             self._report.device = engine.device.name
             self._engine.set_result(engine)
             while (batch := self._batches.get()) is not None:
-                self._fly(engine, batch.arena, batch.slots)
+                stream = self._next_stream()
+                self._fly(engine, batch.arena, batch.slots, stream, self._flights.put)
                 del batch
         except BaseException as error:
             self._abort(error)
@@ -114,32 +140,44 @@ class DeviceStage:
             self._report.notes.append(f"running on the CPU ({error})")
             return engine_of("cpu")
 
-    def _fly(self, engine: Engine, arena: Buffer, slots: list[Slot]) -> None:
+    def _fly(
+        self,
+        engine: Engine,
+        arena: Buffer,
+        slots: list[Slot],
+        stream: Stream,
+        then: Callable[[_Flight], None],
+    ) -> None:
         """Run slots as one batch; without room for it, as halves, at last on the CPU."""
         try:
-            flight = self._launch(engine, arena, slots)
+            flight = self._launch(engine, arena, slots, stream)
         except OutOfMemoryError as error:
-            self._split(engine, arena, slots, error)
+            self._split(engine, arena, slots, stream, then, error)
         except DeviceError as error:
             self._deliver(Done(slots, None, (), engine.device.name, str(error)))
         else:
-            self._flights.put(flight)
+            then(flight)
 
     def _split(
-        self, engine: Engine, arena: Buffer, slots: list[Slot], error: OutOfMemoryError
+        self,
+        engine: Engine,
+        arena: Buffer,
+        slots: list[Slot],
+        stream: Stream,
+        then: Callable[[_Flight], None],
+        error: OutOfMemoryError,
     ) -> None:
         if len(slots) > 1:
             middle = len(slots) // 2
-            self._fly(engine, arena, slots[:middle])
-            self._fly(engine, arena, slots[middle:])
+            self._fly(engine, arena, slots[:middle], stream, then)
+            self._fly(engine, arena, slots[middle:], stream, then)
         elif engine.device.kind == "cpu":
             self._deliver(Done(slots, None, (), "cpu", str(error)))
         else:
             self._report.note(slots[0].job.index, f"run on the CPU: {error}")
-            self._fly(engine_of("cpu"), arena, slots)
+            self._fly(engine_of("cpu"), arena, slots, Stream("cpu"), then)
 
-    def _launch(self, engine: Engine, arena: Buffer, slots: list[Slot]) -> _Flight:
-        stream = self._next_stream(engine)
+    def _launch(self, engine: Engine, arena: Buffer, slots: list[Slot], stream: Stream) -> _Flight:
         targets = [slot.plan.target for slot in slots]
         sources = [slot.placed for slot in slots]
         size = packed_nbytes(targets)
@@ -169,9 +207,7 @@ class DeviceStage:
         engine.copy(buffer, arena, nbytes, stream, of=begin)
         return buffer
 
-    def _next_stream(self, engine: Engine) -> Stream:
-        if self._ring[0].device != engine.device.name:
-            return Stream(engine.device.name)
+    def _next_stream(self) -> Stream:
         self._turn += 1
         return self._ring[self._turn % len(self._ring)]
 

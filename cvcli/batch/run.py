@@ -1,7 +1,8 @@
 """Run a plan: decode, device and encode stages that overlap, bounded in bytes.
 
-One pool of workers both decodes and encodes. It takes finished images first, so memory drains
-before more is filled and neither side starves, whatever the codecs cost.
+One pool of workers both decodes and encodes, and on the CPU runs the chain. It takes what is
+nearest to its end first, so memory drains before more is filled, no side starves whatever the
+codecs cost, and an image is still in the caches at its next step.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class _State:
 
     todo: deque[Job]
     change: threading.Condition = field(default_factory=threading.Condition)
+    ready: deque[Batch] = field(default_factory=deque)
     finished: deque[_Finished] = field(default_factory=deque)
     open: dict[tuple[str, int], Batch] = field(default_factory=dict)
     reading: int = 0
@@ -129,18 +131,23 @@ class Runner:
             while (task := self._next()) is not None:
                 if isinstance(task, _Finished):
                     self._encode(task)
+                elif isinstance(task, Batch):
+                    self._stage.submit(task)
                 else:
                     self._decode(task)
                 del task
         except BaseException as error:
             self._abort(error)
 
-    def _next(self) -> _Finished | Job | None:
+    def _next(self) -> _Finished | Batch | Job | None:
+        """Return what to do next: what is nearest to its end, and of that the newest."""
         state = self._state
         with state.change:
             while state.left > 0:
+                if state.ready:
+                    return state.ready.pop()
                 if state.finished:
-                    return state.finished.popleft()
+                    return state.finished.pop()
                 if state.todo and self._has_room():
                     state.reading += 1
                     state.flying += 1
@@ -179,7 +186,8 @@ class Runner:
 
     def _submit(self, batch: Batch) -> None:
         if batch.slots:
-            self._stage.submit(batch)
+            self._state.ready.append(batch)
+            self._state.change.notify_all()
 
     def _decode(self, job: Job) -> None:
         batch = None
@@ -232,7 +240,7 @@ class Runner:
                 batch = state.open[key] = fresh
             slot = batch.reserve(job, header, plan)
             state.nbytes += slot.nbytes
-            if len(batch.slots) == batch.limit:
+            if not batch.has_room(plan.source):
                 self._close(batch)
             return batch, slot
 
@@ -330,6 +338,7 @@ class Runner:
             if discard:
                 state.left = 0
                 state.finished.clear()
+                state.ready.clear()
             state.change.notify_all()
 
     @contextmanager

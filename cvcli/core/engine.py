@@ -39,9 +39,7 @@ class Engine:
 
     def allocate_staging(self, nbytes: int) -> Buffer:
         """Return host memory that the host may write at once."""
-        buffer = self.staging.take(nbytes)
-        buffer.synchronize()
-        return buffer
+        return self.staging.take(nbytes, idle=True)
 
     def adopt(self, pointer: int, nbytes: int, owner: object) -> Buffer:
         """Wrap foreign memory; its owner lives at least until our last use of it is over."""

@@ -151,11 +151,14 @@ class Pool:
         self.held = 0
         self.used = 0
 
-    def take(self, nbytes: int) -> Buffer:
-        """Return a buffer of at least ``nbytes``, its content undefined."""
+    def take(self, nbytes: int, *, idle: bool = False) -> Buffer:
+        """Return a buffer of at least ``nbytes``, its content undefined.
+
+        With ``idle`` no use of its memory is pending, so the host may touch it at once.
+        """
         size = size_class(nbytes)
         with self._lock:
-            block = self._reuse(size)
+            block = self._reuse(size, idle)
             self.used += size
         if block is None:
             block = self._fresh(size)
@@ -172,15 +175,15 @@ class Pool:
             self._free_raw(block.pointer)
         return sum(block.nbytes for block in blocks)
 
-    def _reuse(self, size: int) -> _Block | None:
+    def _reuse(self, size: int, idle: bool) -> _Block | None:
         blocks = self._free.get(size)
         if not blocks:
             return None
         # The newest block of host memory may still be in the caches; the oldest one of a GPU is
         # the likeliest to be idle.
         newest = -1 if self._device.kind == "cpu" else 0
-        # The host writes staging memory itself, so a wait on a stream would not protect it.
-        if self._staging and not blocks[newest].marks.done():
+        # Waiting would be worse than new memory: what is waited for may wait for this thread.
+        if idle and not blocks[newest].marks.done():
             return None
         self.held -= size
         return blocks.pop() if newest else blocks.popleft()

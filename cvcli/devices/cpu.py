@@ -1,5 +1,7 @@
 """The CPU device: compiled kernels, and streams that are in-order queues on worker threads."""
 
+from __future__ import annotations
+
 import ctypes
 import os
 import platform
@@ -111,14 +113,16 @@ class _Event:
     def __init__(self) -> None:
         self._done = threading.Event()
         self._done.set()
+        self._queue: _Queue | _DrivenQueue | None = None
         self.time = 0.0
 
-    def arm(self) -> Callable[[], None]:
-        """Make the event pending and return what completes it.
+    def arm(self, queue: _Queue | _DrivenQueue) -> Callable[[], None]:
+        """Make the event pending on a stream and return what completes it.
 
         A later recording takes the event over: waits queued before then keep the older one.
         """
         done = self._done = threading.Event()
+        self._queue = queue
 
         def complete() -> None:
             self.time = time.perf_counter()
@@ -128,6 +132,12 @@ class _Event:
 
     def pending(self) -> threading.Event:
         return self._done
+
+    def wait(self) -> None:
+        """Block until the event is complete, running its stream if that waits for this thread."""
+        if isinstance(self._queue, _DrivenQueue) and self._queue.is_mine():
+            self._queue.join()
+        self._done.wait()
 
 
 class _Queue:
@@ -175,6 +185,28 @@ class _Queue:
             return self._tasks.popleft()
 
 
+class _DrivenQueue:
+    """A stream without a thread: its tasks run, in order, in whichever thread waits for it."""
+
+    def __init__(self) -> None:
+        self._tasks: deque[Callable[[], None]] = deque()
+        self._owner = threading.get_ident()
+
+    def is_mine(self) -> bool:
+        return self._owner == threading.get_ident()
+
+    def put(self, task: Callable[[], None] | None) -> None:
+        if task is not None:
+            self._tasks.append(task)
+
+    def idle(self) -> bool:
+        return not self._tasks
+
+    def join(self) -> None:
+        while self._tasks:
+            self._tasks.popleft()()
+
+
 class CpuDevice(Device):
     """Host memory, and kernels compiled for this processor."""
 
@@ -183,7 +215,7 @@ class CpuDevice(Device):
     def __init__(self) -> None:
         self._library = native()
         self._handles = count(1)
-        self._streams = {0: _Queue("cvcli-stream-0")}
+        self._streams: dict[int, _Queue | _DrivenQueue] = {0: _Queue("cvcli-stream-0")}
         self._events: dict[int, _Event] = {}
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self.threads = cpu_threads()
@@ -208,6 +240,16 @@ class CpuDevice(Device):
         self._streams[handle] = _Queue(f"cvcli-stream-{handle}")
         return handle
 
+    def create_driven_stream(self) -> int:
+        """Return a stream whose work runs in the thread that synchronises with it.
+
+        For a thread that would only wait: the work stays on its processor, with what is in its
+        cache. Only that thread may use the stream, and it must wait for it in the end.
+        """
+        handle = next(self._handles)
+        self._streams[handle] = _DrivenQueue()
+        return handle
+
     def destroy_stream(self, stream: int) -> None:
         self._streams.pop(stream).put(None)
 
@@ -226,13 +268,14 @@ class CpuDevice(Device):
         del self._events[event]
 
     def record_event(self, event: int, stream: int) -> None:
-        self._streams[stream].put(self._events[event].arm())
+        queue = self._streams[stream]
+        queue.put(self._events[event].arm(queue))
 
     def wait_event(self, stream: int, event: int) -> None:
         self._streams[stream].put(_waiter(self._events[event].pending()))
 
     def synchronize_event(self, event: int) -> None:
-        self._events[event].pending().wait()
+        self._events[event].wait()
 
     def query_event(self, event: int) -> bool:
         return self._events[event].pending().is_set()
@@ -269,7 +312,7 @@ class CpuDevice(Device):
         band(cuts[0], cuts[1])
         wait(waiting)
 
-    def _row_fns(self, launch: Launch) -> "ctypes.Array[RowFn]":
+    def _row_fns(self, launch: Launch) -> ctypes.Array[RowFn]:
         names = [name for name in launch.kernel.functors if name != "table"]
         fns = (RowFn * len(names))()
         for fn, name, params in zip(fns, names, launch.params, strict=False):
