@@ -118,7 +118,8 @@ def run_chain(chain, array, device="cpu"):
 
 def run_ragged(chains, arrays, device="cpu"):
     """Arrays of any sizes, each with its own chain, as one ragged batch."""
-    engine, stream = engine_of(device), stream_for(device, None)
+    engine = engine_of(device)
+    stream = stream_for(engine.device, None)
     specs = [ImageSpec(*array.shape, array.dtype.name) for array in arrays]
     plans = [chain.plan(spec) for chain, spec in zip(chains, specs, strict=True)]
     src = pack(engine.allocate(packed_nbytes(specs)), specs)

@@ -7,9 +7,10 @@ from cvcli.core.engine import engine_of
 from cvcli.core.launch import Bound
 from cvcli.core.stream import Stream, stream_for
 from cvcli.core.tensor import Form, Tensor, form_of
+from cvcli.devices import Device
 from cvcli.errors import TensorError
 
-_Key = tuple[str, Form, Form | None]
+_Key = tuple[Device, Form, Form | None]
 _BOUND_KEPT = 256
 
 
@@ -23,15 +24,16 @@ def apply(
     must not overlap ``src``.
     """
     buffer = src.buffer
-    name = buffer.device.name
-    on = stream_for(name, stream)
-    key = name, src.form, None if out is None else out.form
+    device = buffer.device
+    on = stream_for(device, stream)
+    key = device, src.form, None if out is None else out.form
     form, bound = chain.bound.get(key) or _bind(chain, src, key, on)
     if out is None:
         out = Tensor(bound.engine.allocate(form.nbytes), form)
     else:
         _check_memory(out, src)
-    bound.run(buffer, out.buffer, src.pointer, out.pointer, on)
+    target = out.buffer
+    bound.run(buffer, target, buffer.pointer + src.offset, target.pointer + out.offset, on)
     return out
 
 

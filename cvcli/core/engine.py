@@ -59,7 +59,7 @@ class Engine:
         """Queue a kernel that reads and writes the given buffers."""
         with self.lock:
             self._order(reads, writes, stream)
-            self.device.launch(launch, stream.handle)
+            self.device.launch(launch, stream._handle)
             self._note(reads, writes, stream)
 
     def copy(
@@ -76,18 +76,21 @@ class Engine:
         if self._limbo:
             self._purge()
         for buffer in reads:
-            self._settle(buffer)
-            if buffer.marks.writer is not None:
-                self._wait(buffer.marks.writer, stream)
-        for buffer in writes:
-            self._settle(buffer)
-            for mark in buffer.marks.all():
+            mark = buffer.marks.writer
+            if mark is not None and mark.stream is not stream:
                 self._wait(mark, stream)
+            if buffer.unordered:
+                self._settle(buffer)
+        for buffer in writes:
+            for mark in buffer.marks.all():
+                if mark.stream is not stream:
+                    self._wait(mark, stream)
+            if buffer.unordered:
+                self._settle(buffer)
 
     def _settle(self, buffer: Buffer) -> None:
-        if buffer.unordered:
-            self.device.synchronize()
-            buffer.unordered = False
+        self.device.synchronize()
+        buffer.unordered = False
 
     def _wait(self, mark: Mark, stream: Stream) -> None:
         if mark.device is not self.device:

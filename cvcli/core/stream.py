@@ -183,16 +183,18 @@ def default_stream(device: str) -> Stream:
     return _DEFAULTS.setdefault(opened.name, Stream._wrap(opened, 0))
 
 
-def stream_for(device: str, stream: Stream | None) -> Stream:
+def stream_for(device: Device, stream: Stream | None) -> Stream:
     """Return the stream to run on: the one given, else this thread's current one on the device."""
     if stream is not None:
-        if stream._device.name != device:
-            raise DeviceError(f"stream: must be on {device} like the tensor, got {stream.device}")
+        if stream._device is not device:
+            raise DeviceError(
+                f"stream: must be on {device.name} like the tensor, got {stream.device}"
+            )
         return stream
     for candidate in reversed(_stack()):
-        if candidate.device == device:
+        if candidate._device is device:
             return candidate
-    return default_stream(device)
+    return default_stream(device.name)
 
 
 def as_stream(obj: Any, device: str | None = None) -> Stream:

@@ -192,7 +192,7 @@ class Tensor:
         source = self if self.is_packed else self._packed(stream)
         engine = engine_of(source.buffer.device)
         staging = engine.allocate_staging(source.nbytes)
-        on = stream_for(self.device, stream)
+        on = stream_for(self.buffer.device, stream)
         engine.copy(staging, source.buffer, source.nbytes, on, of=source.offset)
         staging.synchronize()
         array = np.empty(self.shape, self.dtype)
@@ -265,5 +265,5 @@ def upload(host: Tensor, device: str, stream: Stream | None = None) -> Tensor:
     staging = engine.allocate_staging(source.nbytes)
     ctypes.memmove(staging.pointer, source.pointer, source.nbytes)
     out = Tensor.empty(source.shape, source.form.dtype, source.layout, device)
-    engine.copy(out.buffer, staging, source.nbytes, stream_for(device, stream))
+    engine.copy(out.buffer, staging, source.nbytes, stream_for(engine.device, stream))
     return out
