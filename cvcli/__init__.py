@@ -3,8 +3,8 @@
     import cvcli
     out = cvcli.flip(cvcli.as_tensor(array, "NHWC"), -1)
 
-One function an operator, plus `Tensor`, `Stream`, `Event`, `as_tensor`, `as_stream` and
-`parse_chain`; all are imported on first use.
+One function an operator, plus `Tensor`, `Stream`, `Event`, `as_tensor`, `as_stream`, and
+`parse_chain` with `apply` to run what it returns; all are imported on first use.
 """
 
 from importlib import import_module as _import_module
@@ -12,18 +12,20 @@ from pathlib import Path as _Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from cvcli.core.apply import apply
     from cvcli.core.interop import as_tensor
     from cvcli.core.stream import Event, Stream, as_stream
     from cvcli.core.tensor import Tensor
     from cvcli.ops import parse_chain
 
 __version__ = "0.1.0"
-__all__ = ["Event", "Stream", "Tensor", "as_stream", "as_tensor", "parse_chain"]
+__all__ = ["Event", "Stream", "Tensor", "apply", "as_stream", "as_tensor", "parse_chain"]
 
 _HOMES = {
     "Event": "cvcli.core.stream",
     "Stream": "cvcli.core.stream",
     "Tensor": "cvcli.core.tensor",
+    "apply": "cvcli.core.apply",
     "as_stream": "cvcli.core.stream",
     "as_tensor": "cvcli.core.interop",
     "parse_chain": "cvcli.ops",

@@ -103,9 +103,10 @@ def test_one_output_file_must_be_of_a_format_that_can_be_written():
     touch("a.png")
     assert ".psd" in str(refusal("a.png", output="b.psd"))
     assert "'xyz'" in str(refusal("a.png", format="xyz"))
-    for output in ("b.psd", "b.jpg"):  # --format wins over the suffix
-        made = plan("a.png", output=output, format="png")
-        assert made.jobs == (Job(0, Path("a.png"), Path(output), "PNG"),)
+    # --format says what a suffix can't, but doesn't contradict one.
+    made = plan("a.png", output="b.psd", format="png")
+    assert made.jobs == (Job(0, Path("a.png"), Path("b.psd"), "PNG"),)
+    assert "JPEG" in str(refusal("a.png", output="b.jpg", format="png"))
 
 
 def test_an_existing_folder_named_like_an_image_is_a_folder():

@@ -255,10 +255,18 @@ def test_a_thousand_icons(here):
 # Endings
 
 
+def heed_interrupts():
+    """Undo what a shell does to what it starts in the background: the tests may be that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(*words):
     """A run as a process that can be stopped, once its first outputs are there."""
     process = subprocess.Popen(
-        [*MODULE, *FLIP, "-q", *words], env=environment(), stderr=subprocess.PIPE
+        [*MODULE, *FLIP, "-q", *words],
+        env=environment(),
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,
     )
     out = Path(words[-1])
     while process.poll() is None and not (out.is_dir() and len(os.listdir(out)) > 3):  # noqa: PTH208
@@ -301,7 +309,10 @@ def test_ctrl_c_pressed_twice_leaves_no_parts(here):
     )
     words = [*FLIP, "-q", "in", "out"]
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *words], env=environment(), stderr=subprocess.PIPE
+        [sys.executable, "-c", code, *words],
+        env=environment(),
+        stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,
     )
     while not (Path("out").is_dir() and any(Path("out").iterdir())):
         time.sleep(0.01)

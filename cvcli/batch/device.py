@@ -1,4 +1,7 @@
-"""The device stage: upload, chain and download of whole batches on a ring of streams."""
+"""The device stage: upload, chain and download of whole batches.
+
+On a GPU they take a ring of streams in turn; on the CPU each worker runs its own.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +68,7 @@ class DeviceStage:
         self._ring: list[Stream] = []
         self._turn = 0
         self._local = threading.local()
+        self._own: list[Stream] = []
         self._engine: Future[Engine] = Future()
         self._threads = [
             threading.Thread(target=target, args=args, name=f"cvcli-{name}", daemon=True)
@@ -93,8 +98,9 @@ class DeviceStage:
         try:
             self._fly(engine, batch.arena, batch.slots, stream, flights.append)
         finally:
-            # Whatever was queued must run: others may wait for it.
-            stream.sync()
+            # Whatever was queued must run: others may wait for it. What failed, its event tells.
+            with suppress(DeviceError):
+                stream.sync()
         for flight in flights:
             self._deliver(self._land(flight))
 
@@ -103,23 +109,28 @@ class DeviceStage:
         if not hasattr(self._local, "stream"):
             device: Any = engine.device
             self._local.stream = Stream._wrap(device, device.create_driven_stream())
+            self._own.append(self._local.stream)
         stream: Stream = self._local.stream
         return stream
 
     def close(self) -> None:
-        """Wait until everything queued has been delivered."""
+        """Wait until everything queued has been delivered; no other thread may still submit."""
         self._batches.put(None)
         for thread in self._threads:
             thread.join()
+        while self._own:
+            stream = self._own.pop()
+            stream._device.destroy_stream(stream.handle)
 
     def _launch_all(self, device: str) -> None:
         try:
             engine = self._open(device)
-            self._ring = [Stream(engine.device.name) for _ in range(self._count)]
+            if engine.device.kind != "cpu":
+                self._ring = [Stream(engine.device.name) for _ in range(self._count)]
             self._report.device = engine.device.name
             self._engine.set_result(engine)
             while (batch := self._batches.get()) is not None:
-                stream = self._next_stream()
+                stream = self._next_stream(engine)
                 self._fly(engine, batch.arena, batch.slots, stream, self._flights.put)
                 del batch
         except BaseException as error:
@@ -207,14 +218,20 @@ class DeviceStage:
         engine.copy(buffer, arena, nbytes, stream, of=begin)
         return buffer
 
-    def _next_stream(self) -> Stream:
+    def _next_stream(self, engine: Engine) -> Stream:
+        """Return the next stream of the ring; on the CPU a new one, as failures stick to one."""
+        if not self._ring:
+            return Stream(engine.device.name)
         self._turn += 1
         return self._ring[self._turn % len(self._ring)]
 
     def _land_all(self) -> None:
-        while (flight := self._flights.get()) is not None:
-            self._deliver(self._land(flight))
-            del flight
+        try:
+            while (flight := self._flights.get()) is not None:
+                self._deliver(self._land(flight))
+                del flight
+        except BaseException as error:
+            self._abort(error)
 
     def _land(self, flight: _Flight) -> Done:
         name = flight.engine.device.name

@@ -18,7 +18,7 @@ import sys
 import zlib
 from pathlib import Path
 
-from cvcli.errors import ImageError
+from cvcli.errors import ImageError, UsageError
 
 _WORDS = {
     errno.ENOENT: "no such file",
@@ -107,6 +107,17 @@ def folder_trouble(folder: str) -> str | None:
     if not os.access(nearest, os.W_OK | os.X_OK):
         return f"no permission to write into {where}"
     return None
+
+
+def refuse_odd_file(output: Path) -> None:
+    """Refuse an output that is more likely a mistyped file than a folder to be made."""
+    if str(output) == "-":
+        raise UsageError("-: an output must have a name")
+    if re.fullmatch(r"\.[A-Za-z][A-Za-z0-9]{1,4}", output.suffix):
+        raise UsageError(
+            f"{output}: {output.suffix} files can't be written",
+            tip="choose another suffix; if a folder is meant, make it first",
+        )
 
 
 def read_file(path: Path) -> bytes:

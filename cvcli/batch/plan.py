@@ -25,6 +25,7 @@ from cvcli.batch.files import (
     identity_of,
     input_trouble,
     reason,
+    refuse_odd_file,
 )
 from cvcli.errors import NoInputError, UsageError
 
@@ -232,6 +233,9 @@ class _Naming:
         """The output is this very file, whatever the input is called."""
         file.output, file.relative = output, os.path.basename(output)
         file.format = self._format or self._format_for(_suffix(output))
+        own = self._format_for(_suffix(output))
+        if own is not None and own != file.format:
+            raise UsageError(f"{output}: is named for {own}, but --format asks for {file.format}")
         if file.format is None:
             raise UsageError(
                 f"{output}: {_suffix(output)} files can be read, but not written",
@@ -267,9 +271,13 @@ def _nothing_found(inputs: Sequence[Path], finder: _Finder) -> NoInputError:
 
 
 def _is_file_target(output: Path, finder: _Finder, naming: _Naming) -> bool:
-    if os.path.isdir(output) or not naming.is_image(output.suffix):
-        return False
     count = len(finder.files)
+    if os.path.isdir(output):
+        return False
+    if not naming.is_image(output.suffix):
+        if count == 1 and not finder.folders and not os.path.lexists(output):
+            refuse_odd_file(output)
+        return False
     if count == 1 and not finder.folders:
         return True
     if os.path.lexists(output):

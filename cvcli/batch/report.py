@@ -128,7 +128,7 @@ class Report:
                 ms[stage] = ms.get(stage, 0.0) + seconds * 1e3
 
     def opened(self, index: int, *, width: int, height: int, bytes_in: int) -> None:
-        """An image was decoded: its size in pixels and its file's bytes."""
+        """An image's header was read: its size in pixels and its file's bytes."""
         with self._lock:
             row = self.rows[index]
             row.width_in, row.height_in, row.bytes_in = width, height, bytes_in
@@ -142,7 +142,7 @@ class Report:
     def finish(
         self, index: int, *, width: int, height: int, bytes_out: int, device: str | None = None
     ) -> None:
-        """An output is in place; ``device`` where it isn't the run's own."""
+        """An output is in place; ``device`` where it ran, if not on the run's own."""
         with self._lock:
             row = self.rows[index]
             row.width_out, row.height_out, row.bytes_out = width, height, bytes_out
@@ -257,14 +257,28 @@ def check_report_path(path: Path, plan: Plan | None = None, others: Iterable[Pat
         raise UsageError(f"{path}: {trouble}")
     if path.is_dir():
         raise UsageError(f"{path}: a report can't be written over a folder")
+    if path.exists() and not _is_report(path):
+        raise UsageError(f"{path}: exists and is no report of cvcli", tip="give it another name")
     clash = None if plan is None else _overwritten(path, plan, others)
     if clash is not None:
         raise UsageError(f"{path}: the report would overwrite {clash}", tip="give it another name")
 
 
+def _is_report(path: Path) -> bool:
+    """Whether a file is an earlier report, which a new one may replace."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+    except OSError:
+        return False
+    return start.lstrip(b"{ \n").startswith((b'"schema_version"', b"schema_version,"))
+
+
 def _overwritten(path: Path, plan: Plan, others: Iterable[Path]) -> Path | None:
     target, identity = os.path.realpath(path), identity_of(os.fspath(path))
     jobs = (*plan.jobs, *plan.skipped)
+    if os.path.realpath(plan.output_root) == target:
+        return plan.output_root
     for read in (*(job.input for job in jobs), *others):
         if identity is not None and identity_of(os.fspath(read)) == identity:
             return read

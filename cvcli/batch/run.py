@@ -8,7 +8,6 @@ codecs cost, and an image is still in the caches at its next step.
 from __future__ import annotations
 
 import os
-import signal
 import threading
 import time
 from collections import deque
@@ -20,7 +19,8 @@ from pathlib import Path
 import cvcli.codecs as codecs
 from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done
-from cvcli.batch.files import read_file, remove_active, remove_stale, write_atomic
+from cvcli.batch.files import read_file, remove_stale, write_atomic
+from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
@@ -32,7 +32,7 @@ from cvcli.core.memory import Buffer
 from cvcli.core.spec import ImageSpec
 from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
-from cvcli.errors import EXIT_INTERRUPTED, CvcliError, ImageError, OutOfMemoryError
+from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
 
 _MIB = 1 << 20
 # Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
@@ -103,20 +103,24 @@ class Runner:
             threading.Thread(target=self._work, name=f"cvcli-worker-{i}", daemon=True)
             for i in range(max(1, min(self._jobs, self._state.left)))
         ]
-        for thread in threads:
-            thread.start()
         try:
+            for thread in threads:
+                thread.start()
             self._watch(tick)
         except BaseException:
             self._stop(discard=True)
-            _end_at_once_if_interrupted_again()
+            with ending_at_once_if_interrupted_again():
+                self._end(threads)
             raise
-        finally:
-            for thread in threads:
-                thread.join()
-            self._stage.close()
+        self._end(threads)
         if self._state.error is not None:
             raise self._state.error
+
+    def _end(self, threads: list[threading.Thread]) -> None:
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        self._stage.close()
 
     def _watch(self, tick: Callable[[Report], None]) -> None:
         state = self._state
@@ -215,7 +219,7 @@ class Runner:
             raise ImageError(f"the result, {plan.target}, is larger than the memory there is")
         fault = codecs.encodable(plan.target, job.format or header.format)
         if fault is not None:
-            raise ImageError(fault, tip="choose another --format, such as png")
+            raise ImageError(fault, tip=_format_tip(plan.target))
         return header, plan
 
     def _reserve(self, job: Job, header: codecs.Header, plan: MapPlan) -> tuple[Batch, Slot]:
@@ -349,15 +353,9 @@ class Runner:
         self._report.add_busy(stage, time.perf_counter() - begin, sum(moved), index=job.index)
 
 
-def _end_at_once_if_interrupted_again() -> None:
-    """Let a second Ctrl-C end the process without waiting, but not without cleaning up."""
-
-    def end(signal_number: int, frame: object) -> None:
-        remove_active()
-        os._exit(EXIT_INTERRUPTED)
-
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, end)
+def _format_tip(spec: ImageSpec) -> str | None:
+    fits = [name for name in ("PNG", "TIFF") if codecs.encodable(spec, name) is None]
+    return f"choose another --format, such as {fits[0].lower()}" if fits else None
 
 
 def _as_error(error: CvcliError | MemoryError) -> CvcliError:

@@ -139,6 +139,7 @@ def _full(operator: Any) -> str:
         default = f"default: {p.default}" if p.default is not None else "optional"
         default = "required" if p.required else default
         choices = f" [{'|'.join(p.choices)}]" if p.choices else ""
-        lines.append(f"  {p.option}{choices}  {p.param.help} ({default})")
+        limits = f"{p.param.limits}; " if p.param.limits else ""
+        lines.append(f"  {p.option}{choices}  {p.param.help} ({limits}{default})")
     lines.append(f"\nExample: cvcli {example(operator.command)}")
     return "\n".join(lines)

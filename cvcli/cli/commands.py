@@ -40,7 +40,8 @@ BatchSize = Annotated[
     ),
 ]
 Streams = Annotated[
-    int, typer.Option(min=1, rich_help_panel=_RUNNING, help="Streams that batches take in turn.")
+    int,
+    typer.Option(min=1, rich_help_panel=_RUNNING, help="GPU streams that batches take in turn."),
 ]
 Jobs = Annotated[
     int | None,
@@ -50,7 +51,7 @@ Jobs = Annotated[
         min=1,
         rich_help_panel=_RUNNING,
         show_default="one a core",
-        help="Threads that decode and encode.",
+        help="Threads that decode, encode, and on the CPU run the operators.",
     ),
 ]
 FailFast = Annotated[
@@ -119,7 +120,12 @@ ProgressMode = Annotated[
 ]
 Quiet = Annotated[
     bool,
-    typer.Option("--quiet", "-q", rich_help_panel=_REPORTING, help="Print failures only."),
+    typer.Option(
+        "--quiet",
+        "-q",
+        rich_help_panel=_REPORTING,
+        help="Print nothing but failures and their tips.",
+    ),
 ]
 Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", rich_help_panel=_REPORTING, help="Print each file.")
@@ -233,11 +239,11 @@ def _option(p: Parameter) -> inspect.Parameter:
     metavar = "|".join(p.choices) or {"level": "VALUE|N%", "color": "VALUE,..."}.get(
         p.kind, p.kind.upper()
     )
-    unit = f" [{p.param.unit}]" if p.param.unit else ""
+    limits = f" ({p.param.limits})" if p.param.limits else ""
     option = typer.Option(
         p.option,
         metavar=metavar,
-        help=p.param.help + unit,
+        help=p.param.help + limits,
         show_default=False if p.default is None else str(p.default),
         autocompletion=lambda: list(p.choices),
         rich_help_panel="Options",

@@ -65,7 +65,7 @@ def probe(data: bytes, max_pixels: int | None = DEFAULT_MAX_PIXELS) -> Header:
     or more than ``max_pixels`` pixels (None: no limit).
     """
     if not data:
-        raise ImageError("the file is empty")
+        raise ImageError("empty file")
     if len(data) < _SMALLEST:
         raise ImageError("not an image, or of a format that isn't supported")
     codec = _codec_of(data)

@@ -23,6 +23,11 @@ def apply(
     With ``out`` the result is written there: it must fit in shape, dtype, layout and device and
     must not overlap ``src``.
     """
+    if not isinstance(src, Tensor):
+        raise TensorError(
+            f"operand: must be a cvcli.Tensor, got {type(src).__name__}",
+            tip="wrap an array with cvcli.as_tensor",
+        )
     buffer = src.buffer
     device = buffer.device
     on = stream_for(device, stream)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from cvcli.core.memory import Buffer, EventPool, Mark, Marks, Pool
 from cvcli.core.stream import Stream
 from cvcli.devices import Device, Launch, open_device
+from cvcli.errors import UsageError
 
 _ENGINES: dict[str, Engine] = {}
 _LOCK = threading.Lock()
@@ -84,7 +85,7 @@ class Engine:
         for buffer in writes:
             for mark in buffer.marks.all():
                 if mark.stream is not stream:
-                    self._wait(mark, stream)
+                    self._wait(mark, stream, order_only=True)
             if buffer.unordered:
                 self._settle(buffer)
 
@@ -92,11 +93,11 @@ class Engine:
         self.device.synchronize()
         buffer.unordered = False
 
-    def _wait(self, mark: Mark, stream: Stream) -> None:
+    def _wait(self, mark: Mark, stream: Stream, *, order_only: bool = False) -> None:
         if mark.device is not self.device:
             mark.synchronize()
         elif mark.stream.key != stream.key:
-            self.device.wait_event(stream.handle, mark.event)
+            self.device.wait_event(stream.handle, mark.event, order_only=order_only)
 
     def _note(self, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream) -> None:
         """Take down that the work just queued reads and writes the buffers."""
@@ -122,6 +123,8 @@ def _pool_limit(device: Device) -> int:
     """Bytes kept for reuse: ``CVCLI_POOL_BYTES``, else half a GPU or 256 MiB of host memory."""
     asked = os.environ.get("CVCLI_POOL_BYTES")
     if asked is not None:
+        if not asked.isdigit():
+            raise UsageError(f"CVCLI_POOL_BYTES must be a number of bytes, got {asked!r}")
         return int(asked)
     return device.memory_info()[1] // 2 if device.kind == "cuda" else 256 << 20
 

@@ -11,12 +11,13 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
 from cvcli.core.stream import Stream
 from cvcli.devices import Device
-from cvcli.errors import OutOfMemoryError
+from cvcli.errors import DeviceError, OutOfMemoryError
 
 _GRAIN = 512
 
@@ -74,8 +75,20 @@ class Marks:
         return all(mark.done() for mark in self.all())
 
     def synchronize(self) -> None:
-        for mark in self.all():
-            mark.synchronize()
+        """Block the host until every use is over; raise `DeviceError` if the writer failed."""
+        for mark in self.readers.values():
+            # That a reader failed says nothing of what it read.
+            with suppress(DeviceError):
+                mark.synchronize()
+        if self.writer is not None:
+            self.writer.synchronize()
+
+    def retire(self) -> None:
+        """Leave the content behind: to the next owner all uses so far are only to be outwaited."""
+        if self.writer is not None:
+            # A read on the writer's own stream came after it, and stands for both.
+            self.readers.setdefault(self.writer.stream.key, self.writer)
+            self.writer = None
 
 
 class Buffer:
@@ -198,6 +211,7 @@ class Pool:
 
     def _give(self, buffer: Buffer) -> None:
         block = _Block(buffer.pointer, size_class(buffer.nbytes), buffer.marks)
+        block.marks.retire()
         with self._lock:
             self.used -= block.nbytes
             self.held += block.nbytes

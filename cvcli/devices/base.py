@@ -100,8 +100,12 @@ class Device(ABC):
         """Mark this point of the stream."""
 
     @abstractmethod
-    def wait_event(self, stream: int, event: int) -> None:
-        """Make later work of the stream wait for the event."""
+    def wait_event(self, stream: int, event: int, *, order_only: bool = False) -> None:
+        """Make later work of the stream wait for the event.
+
+        With ``order_only`` that work doesn't depend on what came before the event, so a failure
+        there is none of its.
+        """
 
     @abstractmethod
     def synchronize_event(self, event: int) -> None:

@@ -1,10 +1,14 @@
-"""The CPU device: compiled kernels, and streams that are in-order queues on worker threads."""
+"""The CPU device: compiled kernels, and streams that are in-order queues.
+
+A stream has a worker thread of its own, or is driven by the thread that waits for it.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import platform
+import sys
 import threading
 import time
 from collections import deque
@@ -90,6 +94,14 @@ def _cgroup_quota() -> int | None:
     return None if quota == "max" else -(-int(quota) // int(period))
 
 
+def _cgroup_memory() -> int | None:
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return None
+    return int(limit) if limit.isdigit() else None
+
+
 def integer_table(functor: str, params: tuple[float, ...], levels: int) -> bytes:
     """Return an operator's table over every value of an integer dtype (256 or 65536 levels)."""
     out = ctypes.create_string_buffer(levels * (1 if levels == 256 else 2))
@@ -107,47 +119,54 @@ def float_samples(functor: str, params: bytes, samples: bytes, channels: int) ->
     return row.raw
 
 
-class _Event:
-    """An event of the CPU device, complete until it is recorded."""
+class _Point:
+    """One recording of an event; it carries the failure of the work before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, queue: _Queue | _DrivenQueue | None = None) -> None:
+        self._queue, self._error = queue, None if queue is None else queue.error
         self._done = threading.Event()
-        self._done.set()
-        self._queue: _Queue | _DrivenQueue | None = None
         self.time = 0.0
 
-    def arm(self, queue: _Queue | _DrivenQueue) -> Callable[[], None]:
-        """Make the event pending on a stream and return what completes it.
+    def complete(self) -> None:
+        self._error = None if self._queue is None else self._queue.error
+        self.time = time.perf_counter()
+        self._done.set()
 
-        A later recording takes the event over: waits queued before then keep the older one.
-        """
-        done = self._done = threading.Event()
-        self._queue = queue
+    def is_done(self) -> bool:
+        return self._done.is_set()
 
-        def complete() -> None:
-            self.time = time.perf_counter()
-            done.set()
-
-        return complete
-
-    def pending(self) -> threading.Event:
-        return self._done
+    def reach(self) -> None:
+        """Block until the point is reached, running its stream if that waits for this thread."""
+        if isinstance(self._queue, _DrivenQueue) and self._queue.is_mine():
+            self._queue.drain()
+        self.wait()
 
     def wait(self) -> None:
-        """Block until the event is complete, running its stream if that waits for this thread."""
-        if isinstance(self._queue, _DrivenQueue) and self._queue.is_mine():
-            self._queue.join()
+        self._done.wait()
+        _raise(self._error)
+
+    def pass_by(self) -> None:
         self._done.wait()
 
 
+def _raise(error: BaseException | None) -> None:
+    if isinstance(error, DeviceError):
+        raise error
+    if error is not None:
+        raise DeviceError(f"cpu: a kernel failed ({error})") from error
+
+
 class _Queue:
-    """One stream: a thread that runs tasks in the order they were put."""
+    """One stream: a thread that runs tasks in the order they were put.
+
+    ``error`` is the first failure since the stream was last waited for.
+    """
 
     def __init__(self, name: str) -> None:
         self._tasks: deque[Callable[[], None] | None] = deque()
         self._change = threading.Condition()
         self._busy = False
-        self._error: BaseException | None = None
+        self.error: BaseException | None = None
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def put(self, task: Callable[[], None] | None) -> None:
@@ -162,16 +181,15 @@ class _Queue:
     def join(self) -> None:
         with self._change:
             self._change.wait_for(lambda: not self._tasks and not self._busy)
-            error, self._error = self._error, None
-        if error is not None:
-            raise DeviceError(f"cpu: a kernel failed ({error})") from error
+            error, self.error = self.error, None
+        _raise(error)
 
     def _run(self) -> None:
         while (task := self._next()) is not None:
             try:
                 task()
             except BaseException as error:
-                self._error = error
+                self.error = self.error or error
             # The task holds buffers; they must go back to the pool before the stream is idle.
             del task
 
@@ -186,11 +204,16 @@ class _Queue:
 
 
 class _DrivenQueue:
-    """A stream without a thread: its tasks run, in order, in whichever thread waits for it."""
+    """A stream without a thread: its tasks run, in order, in the thread that made it.
+
+    They run when that thread waits for the stream. All of them do, whatever fails: others may
+    wait for what comes later.
+    """
 
     def __init__(self) -> None:
         self._tasks: deque[Callable[[], None]] = deque()
         self._owner = threading.get_ident()
+        self.error: BaseException | None = None
 
     def is_mine(self) -> bool:
         return self._owner == threading.get_ident()
@@ -202,9 +225,17 @@ class _DrivenQueue:
     def idle(self) -> bool:
         return not self._tasks
 
-    def join(self) -> None:
+    def drain(self) -> None:
         while self._tasks:
-            self._tasks.popleft()()
+            try:
+                self._tasks.popleft()()
+            except BaseException as error:
+                self.error = self.error or error
+
+    def join(self) -> None:
+        self.drain()
+        error, self.error = self.error, None
+        _raise(error)
 
 
 class CpuDevice(Device):
@@ -216,7 +247,7 @@ class CpuDevice(Device):
         self._library = native()
         self._handles = count(1)
         self._streams: dict[int, _Queue | _DrivenQueue] = {0: _Queue("cvcli-stream-0")}
-        self._events: dict[int, _Event] = {}
+        self._events: dict[int, _Point] = {}
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
         self.threads = cpu_threads()
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cvcli-band")
@@ -261,31 +292,37 @@ class CpuDevice(Device):
 
     def create_event(self, timing: bool) -> int:
         handle = next(self._handles)
-        self._events[handle] = _Event()
+        self._events[handle] = point = _Point()
+        point.complete()
         return handle
 
     def destroy_event(self, event: int) -> None:
         del self._events[event]
 
     def record_event(self, event: int, stream: int) -> None:
+        # What waits for an earlier recording has that point, and keeps it.
         queue = self._streams[stream]
-        queue.put(self._events[event].arm(queue))
+        self._events[event] = point = _Point(queue)
+        queue.put(point.complete)
 
-    def wait_event(self, stream: int, event: int) -> None:
-        self._streams[stream].put(_waiter(self._events[event].pending()))
+    def wait_event(self, stream: int, event: int, *, order_only: bool = False) -> None:
+        point = self._events[event]
+        self._streams[stream].put(point.pass_by if order_only else point.wait)
 
     def synchronize_event(self, event: int) -> None:
-        self._events[event].wait()
+        self._events[event].reach()
 
     def query_event(self, event: int) -> bool:
-        return self._events[event].pending().is_set()
+        return self._events[event].is_done()
 
     def elapsed_ms(self, start: int, end: int) -> float:
         return (self._events[end].time - self._events[start].time) * 1e3
 
     def synchronize(self) -> None:
         for queue in list(self._streams.values()):
-            queue.join()
+            # A driven stream runs in its own thread only.
+            if isinstance(queue, _Queue):
+                queue.join()
 
     def copy(self, dst: int, src: int, nbytes: int, stream: int) -> None:
         self._streams[stream].put(lambda: _memmove(dst, src, nbytes))
@@ -295,8 +332,14 @@ class CpuDevice(Device):
         self._streams[stream].put(lambda: self._run(launch, args))
 
     def memory_info(self) -> tuple[int, int]:
-        page = os.sysconf("SC_PAGE_SIZE")
-        return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
+        try:
+            page = os.sysconf("SC_PAGE_SIZE")
+            free, total = (os.sysconf(f"SC_{name}PHYS_PAGES") * page for name in ("AV", ""))
+        except (AttributeError, ValueError, OSError):
+            # Not every system tells; then only an allocation can.
+            return sys.maxsize, sys.maxsize
+        limit = _cgroup_memory()
+        return min(free, limit or free), min(total, limit or total)
 
     def _run(self, launch: Launch, block: ctypes.Structure) -> None:
         function = getattr(self._library, _symbol(launch.kernel))
@@ -324,14 +367,6 @@ class CpuDevice(Device):
 
 def _symbol(kernel: Kernel) -> str:
     return f"cvcli_map_{_SUFFIX[kernel.dtype]}_{kernel.channels}"
-
-
-def _waiter(pending: threading.Event) -> Callable[[], None]:
-    return lambda: void(pending.wait())
-
-
-def void(_: object) -> None:
-    """Drop a value where a callable must return nothing."""
 
 
 def _memmove(dst: int, src: int, nbytes: int) -> None:

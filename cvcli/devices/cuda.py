@@ -113,7 +113,7 @@ class CudaDevice(Device):
         runtime.setDevice(self.index)
         runtime.eventRecord(event, stream)
 
-    def wait_event(self, stream: int, event: int) -> None:
+    def wait_event(self, stream: int, event: int, *, order_only: bool = False) -> None:
         self._call(runtime.streamWaitEvent, stream, event)
 
     def synchronize_event(self, event: int) -> None:

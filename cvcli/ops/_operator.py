@@ -25,8 +25,13 @@ Function = Callable[..., Lowered]
 class Operator:
     """An operator made from its declaration; call it with a tensor to run it."""
 
-    def __init__(self, function: Function, cases: tuple[Mapping[str, Any], ...]) -> None:
-        self.function, self.cases = function, cases
+    def __init__(
+        self,
+        function: Function,
+        cases: tuple[Mapping[str, Any], ...],
+        exclusive: tuple[tuple[str, str], ...],
+    ) -> None:
+        self.function, self.cases, self.exclusive = function, cases, exclusive
         self.name = function.__name__
         self.doc = inspect.cleandoc(function.__doc__ or "")
         self.parameters = self._parameters()
@@ -59,6 +64,9 @@ class Operator:
         """Return the operator with its parameters bound and checked; raise `ParameterError`."""
         given = self._bind(args, kwargs)
         checked = {p.name: p.check(given.get(p.name, p.default)) for p in self.parameters}
+        for one, other in self.exclusive:
+            if checked[one] is not None and checked[other] is not None:
+                raise ParameterError(f"{self.command}: {one} and {other} exclude each other")
         changed = tuple(
             (p.name, checked[p.name])
             for p in self.parameters
@@ -103,9 +111,17 @@ class Operator:
         return inspect.Signature([src, *inner, *extra], return_annotation=Tensor)
 
 
-def operator(*, cases: tuple[Mapping[str, Any], ...] = ({},)) -> Callable[[Function], Operator]:
-    """Declare an operator; ``cases`` are parameters that the derived tests run it with."""
-    return lambda function: Operator(function, cases)
+def operator(
+    *,
+    cases: tuple[Mapping[str, Any], ...] = ({},),
+    exclusive: tuple[tuple[str, str], ...] = (),
+) -> Callable[[Function], Operator]:
+    """Declare an operator.
+
+    ``cases`` are parameters that the derived tests run it with; ``exclusive`` are pairs of
+    optional parameters of which at most one may be given.
+    """
+    return lambda function: Operator(function, cases, exclusive)
 
 
 def _lower(function: Function, name: str, params: Mapping[str, Any], spec: ImageSpec) -> Lowered:

@@ -17,12 +17,23 @@ Color = Union[float, str, Sequence[Union[float, str]]]  # noqa: UP007
 
 @dataclass(frozen=True)
 class Param:
-    """What a parameter means, its inclusive range, and its unit."""
+    """What a parameter means, its inclusive range and step, and its unit."""
 
     help: str
     min: float | None = None
     max: float | None = None
+    multiple: float | None = None
     unit: str = ""
+
+    @property
+    def limits(self) -> str:
+        """Unit and range as the help shows them, such as ``px, >= 0``."""
+        parts = [
+            self.unit,
+            f">= {self.min}" if self.min is not None else "",
+            f"<= {self.max}" if self.max is not None else "",
+        ]
+        return ", ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,8 @@ class Parameter:
             raise self.fail(f">= {low}", value)
         if high is not None and not value <= high:
             raise self.fail(f"<= {high}", value)
+        if self.param.multiple is not None and value % self.param.multiple:
+            raise self.fail(f"a multiple of {self.param.multiple}", value)
 
 
 def parameters_of(operator: str, annotations: dict[str, Any], defaults: Any) -> list[Parameter]:
@@ -167,8 +180,8 @@ def level(value: Level, top: float) -> float:
 def pixel(values: Color, channels: int, top: float) -> tuple[float, ...]:
     """Return a colour as one value a channel.
 
-    A single value goes to every channel; a colour without alpha is opaque where the image has
-    alpha; values past the image's channels are left out.
+    A single value goes to every channel, alpha too; a colour without alpha is opaque where the
+    image has alpha; values past the image's channels are left out.
     """
     items: Sequence[Level] = [values] if isinstance(values, int | float | str) else values
     numbers = [level(item, top) for item in items]
@@ -178,7 +191,6 @@ def pixel(values: Color, channels: int, top: float) -> tuple[float, ...]:
         numbers.append(top)
     if len(numbers) < channels:
         raise ParameterError(
-            f"value must have 1 or {channels} numbers for an image of {channels} channels, "
-            f"got {len(numbers)}"
+            f"value must have 1 number, or one a channel ({channels}), got {len(numbers)}"
         )
     return tuple(numbers[:channels])

@@ -12,12 +12,13 @@ Gravity = Literal[
 
 
 @operator(
+    exclusive=(("gravity", "x"), ("gravity", "y")),
     cases=(
         {"width": 1, "height": 1},
         {"width": 7, "height": 5, "x": 3, "y": 2},
         {"width": 6, "height": 4, "gravity": "center"},
         {"width": 5, "height": 3, "gravity": "southeast"},
-    )
+    ),
 )
 def crop(
     image: ImageSpec,
@@ -32,8 +33,6 @@ def crop(
     Give its corner with x and y, or a gravity such as center. A rectangle that is not wholly
     inside the image is an error.
     """
-    if gravity is not None and (x is not None or y is not None):
-        raise ParameterError("gravity and x, y must not be given together")
     if width > image.width or height > image.height:
         raise _outside(image, f"{width}x{height}")
     left = x or 0 if gravity is None else _place(gravity, "west", "east", image.width - width)

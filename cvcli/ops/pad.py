@@ -29,12 +29,15 @@ def pad(
     left: Annotated[int, Param("Columns to add on the left.", min=0, max=_MOST, unit="px")] = 0,
     right: Annotated[int, Param("Columns to add on the right.", min=0, max=_MOST, unit="px")] = 0,
     border: Annotated[Border, Param("What the new pixels are.")] = "constant",
-    value: Annotated[Color, Param("Colour of a constant border: one value, or one a channel.")] = 0,
+    value: Annotated[
+        Color, Param("Colour of a constant border: one value for all, or one a channel.")
+    ] = 0,
 ) -> Move:
     """Add a border around the image.
 
     The border is a constant colour, or made from the image: replicate (aaa|abcd|ddd), reflect
-    (cba|abcd|dcb), reflect101 (dcb|abcd|cba) or wrap (bcd|abcd|abc).
+    (cba|abcd|dcb), reflect101 (dcb|abcd|cba) or wrap (bcd|abcd|abc). A colour of one value goes to
+    every channel, alpha too; with three values the border of an image with alpha is opaque.
     """
     fill = pixel(value, image.channels, image.top) if border == "constant" else ()
     return gather(

@@ -2,7 +2,6 @@ from typing import Annotated
 
 from cvcli.core.move import Move, gather, reversed_indices
 from cvcli.core.spec import ImageSpec
-from cvcli.errors import ParameterError
 from cvcli.ops._operator import operator
 from cvcli.ops._params import Param
 
@@ -10,14 +9,14 @@ from cvcli.ops._params import Param
 @operator(cases=({"angle": 90}, {"angle": 180}, {"angle": -90}, {"angle": 0}))
 def rotate(
     image: ImageSpec,
-    angle: Annotated[float, Param("Counter-clockwise; a multiple of 90.", unit="degrees")],
+    angle: Annotated[
+        float, Param("Counter-clockwise.", multiple=90, unit="degrees, a multiple of 90")
+    ],
 ) -> Move:
     """Turn the image counter-clockwise by a multiple of 90 degrees.
 
     The pixels are moved, not resampled; width and height swap at 90 and 270 degrees.
     """
-    if angle % 90:
-        raise ParameterError(f"angle must be a multiple of 90, got {angle:g}")
     turns = int(angle // 90) % 4
     transpose = turns % 2 == 1
     height, width = (image.width, image.height) if transpose else (image.height, image.width)
