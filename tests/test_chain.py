@@ -251,6 +251,14 @@ def test_an_empty_chain_copies(device):
 
 
 @pytest.mark.parametrize(
+    "text", ("rotate --angle 45", "crop --width 1 --height 1 --gravity center --x 1")
+)
+def test_what_suits_no_image_fails_before_one_is_known(text):
+    with pytest.raises(ParameterError, match=f"^{text.split()[0]}: "):
+        parse_chain(text)
+
+
+@pytest.mark.parametrize(
     "text",
     (
         "crop --width 84 --height 1",
@@ -258,8 +266,6 @@ def test_an_empty_chain_copies(device):
         "flip --axis 1 | crop --width 1 --height 62",
         "rotate --angle 90 | crop --width 62 --height 1",
         "crop --width 5 --height 5 | invert | crop --width 6 --height 5",
-        "rotate --angle 45",
-        "crop --width 1 --height 1 --gravity center --x 1",
         "pad --top 1 --value 1,2",
     ),
 )
