@@ -39,7 +39,7 @@ OPERATORS = {
     "chain of five": CHAIN,
 }
 # CV-CUDA 0.19 on one H200: the same batch of uint8, medians of CUDA-event timings from an idle
-# stream over rotating inputs, in microseconds. From this project's shared peers/README.md.
+# stream over rotating inputs, in microseconds.
 CVCUDA_US = {
     "flip -1": 72.6,
     "flip 0": 58.6,
