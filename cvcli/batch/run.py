@@ -80,7 +80,6 @@ class _State:
     flying: int = 0
     nbytes: int = 0
     left: int = 0
-    stop: bool = False
     error: BaseException | None = None
 
 
