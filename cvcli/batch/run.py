@@ -20,6 +20,7 @@ import cvcli.codecs as codecs
 from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done
 from cvcli.batch.files import read_file, remove_stale, write_atomic
+from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job, Plan
@@ -380,6 +381,13 @@ def run(
     plan = check_inputs(plan, chain, report, threads, max_pixels)
     if options.fail_fast and report.failed:
         return
+    with few_collections():
+        _run(plan, chain, options, report, tick)
+
+
+def _run(
+    plan: Plan, chain: Chain, options: Options, report: Report, tick: Callable[[Report], None]
+) -> None:
     for folder in sorted({os.fspath(job.output.parent) for job in plan.jobs}):
         remove_stale(Path(folder))
     Runner(plan, chain, options, report).run(tick)
