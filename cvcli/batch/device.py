@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cvcli.batch.report import Report
@@ -45,6 +45,17 @@ class _Flight:
     engine: Engine
     events: list[Event]
     keep: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Images of an arena to be run on a stream; ``then`` gets what has been queued."""
+
+    engine: Engine
+    arena: Buffer
+    slots: list[Slot]
+    stream: Stream
+    then: Callable[[_Flight], None]
 
 
 class DeviceStage:
@@ -96,7 +107,7 @@ class DeviceStage:
         stream = self._own_stream(engine)
         flights: list[_Flight] = []
         try:
-            self._fly(engine, batch.arena, batch.slots, stream, flights.append)
+            self._fly(_Work(engine, batch.arena, batch.slots, stream, flights.append))
         finally:
             # Whatever was queued must run: others may wait for it. What failed, its event tells.
             with suppress(DeviceError):
@@ -131,7 +142,7 @@ class DeviceStage:
             self._engine.set_result(engine)
             while (batch := self._batches.get()) is not None:
                 stream = self._next_stream(engine)
-                self._fly(engine, batch.arena, batch.slots, stream, self._flights.put)
+                self._fly(_Work(engine, batch.arena, batch.slots, stream, self._flights.put))
                 del batch
         except BaseException as error:
             self._abort(error)
@@ -151,42 +162,28 @@ class DeviceStage:
             self._report.notes.append(f"running on the CPU ({error})")
             return engine_of("cpu")
 
-    def _fly(
-        self,
-        engine: Engine,
-        arena: Buffer,
-        slots: list[Slot],
-        stream: Stream,
-        then: Callable[[_Flight], None],
-    ) -> None:
+    def _fly(self, work: _Work) -> None:
         """Run slots as one batch; without room for it, as halves, at last on the CPU."""
         try:
-            flight = self._launch(engine, arena, slots, stream)
+            flight = self._launch(work.engine, work.arena, work.slots, work.stream)
         except OutOfMemoryError as error:
-            self._split(engine, arena, slots, stream, then, error)
+            self._split(work, error)
         except DeviceError as error:
-            self._deliver(Done(slots, None, (), engine.device.name, str(error)))
+            self._deliver(Done(work.slots, None, (), work.engine.device.name, str(error)))
         else:
-            then(flight)
+            work.then(flight)
 
-    def _split(
-        self,
-        engine: Engine,
-        arena: Buffer,
-        slots: list[Slot],
-        stream: Stream,
-        then: Callable[[_Flight], None],
-        error: OutOfMemoryError,
-    ) -> None:
+    def _split(self, work: _Work, error: OutOfMemoryError) -> None:
+        slots = work.slots
         if len(slots) > 1:
             middle = len(slots) // 2
-            self._fly(engine, arena, slots[:middle], stream, then)
-            self._fly(engine, arena, slots[middle:], stream, then)
-        elif engine.device.kind == "cpu":
+            self._fly(replace(work, slots=slots[:middle]))
+            self._fly(replace(work, slots=slots[middle:]))
+        elif work.engine.device.kind == "cpu":
             self._deliver(Done(slots, None, (), "cpu", str(error)))
         else:
             self._report.note(slots[0].job.index, f"run on the CPU: {error}")
-            self._fly(engine_of("cpu"), arena, slots, Stream("cpu"), then)
+            self._fly(replace(work, engine=engine_of("cpu"), stream=Stream("cpu")))
 
     def _launch(self, engine: Engine, arena: Buffer, slots: list[Slot], stream: Stream) -> _Flight:
         targets = [slot.plan.target for slot in slots]

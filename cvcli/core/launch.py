@@ -133,7 +133,8 @@ def run_plans(
 
 
 def _run_uniform(engine: Engine, src: Images, dst: Images, plan: MapPlan, stream: Stream) -> None:
-    key = engine.device.name, src.count, src.stride, dst.stride
+    steps = src.stride, src.first.row_pitch, dst.stride, dst.first.row_pitch
+    key = engine.device.name, src.count, *steps
     bound = plan.bound.get(key)
     if bound is None:
         if len(plan.bound) >= _BOUND_KEPT:

@@ -76,7 +76,7 @@ class Marks:
 
     def synchronize(self) -> None:
         """Block the host until every use is over; raise `DeviceError` if the writer failed."""
-        for mark in self.readers.values():
+        for mark in list(self.readers.values()):
             # That a reader failed says nothing of what it read.
             with suppress(DeviceError):
                 mark.synchronize()

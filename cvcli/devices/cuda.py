@@ -110,8 +110,7 @@ class CudaDevice(Device):
         self._call(runtime.eventDestroy, event)
 
     def record_event(self, event: int, stream: int) -> None:
-        runtime.setDevice(self.index)
-        runtime.eventRecord(event, stream)
+        self._call(runtime.eventRecord, event, stream)
 
     def wait_event(self, stream: int, event: int, *, order_only: bool = False) -> None:
         self._call(runtime.streamWaitEvent, stream, event)
