@@ -1,6 +1,7 @@
 // The CPU device's library: a plain C ABI, loaded with ctypes. It is built once for every SIMD
 // level; the exports and their results are the same.
 #include "core/map.h"
+#include "core/planes_cpu.h"
 #include "cvcli_operators.h"
 
 #if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
@@ -78,3 +79,26 @@ CVCLI_EXPORT int32_t cvcli_simd_level(void) {
 CVCLI_MAPS(u8, uint8_t)
 CVCLI_MAPS(u16, uint16_t)
 CVCLI_MAPS(f32, float)
+
+#define CVCLI_READ(name, T, C)                                                                    \
+    CVCLI_EXPORT void cvcli_gather_##name##_##C(const cvcli::Image* src, const cvcli::Move* move, \
+                                                int32_t row, int32_t width, void* out) {          \
+        cvcli::gather_row<T, C>(*src, *move, row, width, out);                                    \
+    }                                                                                             \
+    CVCLI_EXPORT void cvcli_planes_##name##_##C(const cvcli::Image* src, const cvcli::Move* move, \
+                                                int32_t row, int32_t width, void* out) {          \
+        cvcli::planes_row<T, C>(*src, *move, row, width, out);                                    \
+    }
+
+#define CVCLI_READS(name, T) \
+    CVCLI_READ(name, T, 1)   \
+    CVCLI_READ(name, T, 2)   \
+    CVCLI_READ(name, T, 3)   \
+    CVCLI_READ(name, T, 4)
+
+CVCLI_READS(u8, uint8_t)
+CVCLI_READS(u16, uint16_t)
+CVCLI_READS(f32, float)
+
+CVCLI_PIXELS_ROWS(table, Lookups, u8, uint8_t)
+CVCLI_PIXELS_ROWS(table, Lookups, u16, uint16_t)

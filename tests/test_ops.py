@@ -76,7 +76,7 @@ def test_result_is_as_planned_and_the_input_stays(operator, case, device):
         before = array.copy()
         target = chain_of(operator, case).plan(spec).target
         out = operator(cvcli.as_tensor(array).to(device), **case)
-        assert (out.shape, out.dtype, out.layout) == (target.shape, target.dtype, "HWC")
+        assert (out.shape, out.dtype, out.layout) == (target.shape, target.dtype, target.layout)
         assert out.device == device and out.numpy().shape == target.shape
         assert_same(array, before)
 

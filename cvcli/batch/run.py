@@ -26,10 +26,11 @@ from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
 from cvcli.batch.slots import Batch, Slot, array_at
-from cvcli.core.chain import Chain, MapPlan
+from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
 from cvcli.core.images import Placed
 from cvcli.core.memory import Buffer
+from cvcli.core.passes import Plan as ChainPlan
 from cvcli.core.spec import ImageSpec
 from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
@@ -208,7 +209,7 @@ class Runner:
             self._fail(job, _as_error(error))
             self._opened(batch, job)
 
-    def _examine(self, job: Job, data: bytes) -> tuple[codecs.Header, MapPlan]:
+    def _examine(self, job: Job, data: bytes) -> tuple[codecs.Header, ChainPlan]:
         header = codecs.probe(data, self._max_pixels)
         spec = header.spec
         self._report.opened(job.index, width=spec.width, height=spec.height, bytes_in=len(data))
@@ -222,7 +223,7 @@ class Runner:
             raise ImageError(fault, tip=_format_tip(plan.target))
         return header, plan
 
-    def _reserve(self, job: Job, header: codecs.Header, plan: MapPlan) -> tuple[Batch, Slot]:
+    def _reserve(self, job: Job, header: codecs.Header, plan: ChainPlan) -> tuple[Batch, Slot]:
         fresh = None
         while (place := self._place(job, header, plan, fresh)) is None:
             # Page-locking memory is slow, so the others go on meanwhile.
@@ -230,7 +231,7 @@ class Runner:
         return place
 
     def _place(
-        self, job: Job, header: codecs.Header, plan: MapPlan, fresh: Batch | None
+        self, job: Job, header: codecs.Header, plan: ChainPlan, fresh: Batch | None
     ) -> tuple[Batch, Slot] | None:
         """Reserve a slot in the open batch of the image's kind, or in a fresh one."""
         state, key = self._state, (plan.source.dtype, plan.source.channels)

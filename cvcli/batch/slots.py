@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from cvcli.batch.plan import Job
-from cvcli.core.chain import MapPlan
 from cvcli.core.images import Images, Placed, aligned
 from cvcli.core.memory import Buffer
+from cvcli.core.passes import Plan
 from cvcli.core.spec import ImageSpec
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Slot:
 
     job: Job
     header: Header
-    plan: MapPlan
+    plan: Plan
     placed: Placed
 
     @property
@@ -49,10 +49,10 @@ class Batch:
         """Return whether one more image of ``spec`` fits."""
         return len(self.slots) < self.limit and self.used + spec.nbytes <= self.arena.nbytes
 
-    def reserve(self, job: Job, header: Header, plan: MapPlan) -> Slot:
+    def reserve(self, job: Job, header: Header, plan: Plan) -> Slot:
         """Place one more image, to be decoded now."""
         spec = plan.source
-        slot = Slot(job, header, plan, Placed(spec, self.used, spec.width * spec.pixel_nbytes))
+        slot = Slot(job, header, plan, Placed(spec, self.used, spec.row_nbytes))
         self.used += aligned(spec.nbytes)
         self.slots.append(slot)
         self.decoding += 1

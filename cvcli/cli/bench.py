@@ -19,7 +19,8 @@ from cvcli.cli.console import emit
 from cvcli.errors import EXIT_FAILED, EXIT_OK, CvcliError, UsageError
 
 if TYPE_CHECKING:
-    from cvcli.core.chain import Chain, MapPlan
+    from cvcli.core.chain import Chain
+    from cvcli.core.passes import Plan
     from cvcli.core.spec import ImageSpec
     from cvcli.core.stream import Event, Stream
     from cvcli.core.tensor import Tensor
@@ -112,7 +113,7 @@ class Inputs:
             noise = np.frombuffer(bytearray(raw), spec.dtype).reshape(shape)
         return as_tensor(noise, "NHWC").to(self.engine.device.name, self.stream)
 
-    def room_for(self, plan: MapPlan) -> Tensor:
+    def room_for(self, plan: Plan) -> Tensor:
         """Return an output tensor for a plan."""
         from cvcli.core.tensor import Tensor
 
@@ -181,11 +182,12 @@ def _mark(stream: Stream) -> Event:
     return stream.record(timing=True)
 
 
-def must_move(plan: MapPlan) -> int:
+def must_move(plan: Plan) -> int:
     """Return the bytes of the source pixels that an image's plan needs and of its result."""
     import numpy as np
 
-    needed = [np.unique(index[index >= 0]).size for index in (plan.move.y, plan.move.x)]
+    move = plan.passes[0].move
+    needed = [np.unique(index[index >= 0]).size for index in (move.y, move.x)]
     return needed[0] * needed[1] * plan.source.pixel_nbytes + plan.target.nbytes
 
 

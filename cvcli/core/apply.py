@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from cvcli.core.chain import Chain, MapPlan
+from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
 from cvcli.core.launch import Bound
+from cvcli.core.passes import Plan
 from cvcli.core.stream import Stream, stream_for
 from cvcli.core.tensor import Form, Tensor, form_of
 from cvcli.devices import Device
@@ -57,11 +58,15 @@ def _bind(chain: Chain, src: Tensor, key: _Key, stream: Stream) -> tuple[Form, B
     return form, bound
 
 
-def _output_form(src: Tensor, plan: MapPlan) -> Form:
+def _output_form(src: Tensor, plan: Plan) -> Form:
+    """Return the layout of the source with the axes that the result needs, and its sizes."""
     target, layout = plan.target, src.layout or ""
     sizes = {"H": target.height, "W": target.width, "C": target.channels}
-    shape = tuple(sizes.get(axis, size) for axis, size in zip(layout, src.shape, strict=True))
-    return form_of(shape, target.dtype, layout)
+    sizes["N"] = src.shape[layout.find("N")]
+    has_channels = "C" in layout or target.channels > 1 or target.planar
+    image = target.layout if has_channels else "HW"
+    layout = ("N" if "N" in layout else "") + image
+    return form_of(tuple(sizes[axis] for axis in layout), target.dtype, layout)
 
 
 def _check_form(out: Form, wanted: Form) -> None:

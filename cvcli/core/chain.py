@@ -1,28 +1,21 @@
 """Chains: a tuple of operator steps, planned for an image's spec before a pixel moves.
 
-Every step lowers to a `Move` or a `Pointwise`. Whatever their order, they fold into one pass:
-moves compose, integer pointwise steps fold into one table, float ones run one after the other on
-each sample in registers. A pad's constant that meets later pointwise steps is taken through them
-here, with the kernels' own arithmetic, so the fold changes no byte.
+Steps join the pass before them where that saves memory traffic: moves compose, integer pointwise
+steps fold into one table, other steps on samples and pixels run in registers, and a pattern reads
+through the moves and steps before it. What a pad's constant meets later is done to it here, with
+the kernels' own arithmetic, so that joining changes no byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cvcli.core import move as moves
-from cvcli.core.move import Move
-from cvcli.core.pointwise import Pointwise, apply_to_pixels, fold_tables
+from cvcli.core.passes import Lowered, Plan, first_pass
 from cvcli.core.spec import ImageSpec
 
-if TYPE_CHECKING:
-    from cvcli.core.pointwise import Table
-
-Lowered = Move | Pointwise
 _PLANS_KEPT = 256
 
 
@@ -48,58 +41,9 @@ def _spelled(value: object) -> str:
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
-@dataclass(frozen=True, eq=False)
-class MapPlan:
-    """One pass over an image: a gather, then pointwise steps.
-
-    The gather's constants are final values: the pointwise steps don't touch them.
-    """
-
-    source: ImageSpec
-    target: ImageSpec
-    move: Move
-    pointwise: tuple[Pointwise, ...]
-    label: str
-    bound: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
-    """Kept by whoever runs the plan: what it has put on each device for it."""
-
-    def then(self, lowered: Lowered, label: str) -> MapPlan:
-        """Return this pass with one more step folded in."""
-        label = f"{self.label} + {label}" if self.label else label
-        if isinstance(lowered, Pointwise):
-            constants = apply_to_pixels(lowered, self.move.constants)
-            move = replace(self.move, constants=constants)
-            return replace(self, move=move, pointwise=(*self.pointwise, lowered), label=label)
-        move = self.move.then(lowered)
-        target = replace(self.target, height=len(move.y), width=len(move.x))
-        return replace(self, move=move, target=target, label=label)
-
-    @cached_property
-    def table(self) -> Table | None:
-        """The folded table of an integer image, if any step is pointwise."""
-        if self.source.dtype == "float32" or not self.pointwise:
-            return None
-        return fold_tables(self.pointwise, self.source.dtype)
-
-    @property
-    def pointwise_key(self) -> tuple[tuple[str, tuple[float, ...]], ...]:
-        """What must be equal for two images to share a launch."""
-        return tuple((step.functor, step.params) for step in self.pointwise)
-
-    @cached_property
-    def has_constants(self) -> bool:
-        """Whether any destination pixel is a constant."""
-        return bool((self.move.y < 0).any() or (self.move.x < 0).any())
-
-    @cached_property
-    def runs(self) -> tuple[moves.Run, moves.Run]:
-        """The longest runs of the maps: x, then y."""
-        return moves.longest_run(self.move.x), moves.longest_run(self.move.y)
-
-
-def plan_steps(steps: tuple[Step, ...], spec: ImageSpec) -> MapPlan:
-    """Fold steps into one pass over an image of ``spec``."""
-    plan = MapPlan(spec, spec, moves.identity(spec), (), "")
+def plan_steps(steps: tuple[Step, ...], spec: ImageSpec) -> Plan:
+    """Return the passes that run steps on an image of ``spec``."""
+    plan = Plan(spec, (first_pass(spec),))
     for step in steps:
         plan = plan.then(step.lower(plan.target), step.name)
     return plan
@@ -115,7 +59,7 @@ class Chain:
         self._hash = hash(steps)
         self.bound: dict[object, Any] = {}
         """Kept by whoever runs the chain: what it has worked out for each form of operand."""
-        self._plans: dict[ImageSpec, MapPlan] = {}
+        self._plans: dict[ImageSpec, Plan] = {}
 
     def __eq__(self, other: object) -> bool:
         return self.steps == other.steps if isinstance(other, Chain) else NotImplemented
@@ -132,8 +76,8 @@ class Chain:
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps))
 
-    def plan(self, spec: ImageSpec) -> MapPlan:
-        """Return the pass that runs the chain on an image of ``spec``; raise `ParameterError`."""
+    def plan(self, spec: ImageSpec) -> Plan:
+        """Return the passes that run the chain on an image of ``spec``; raise `ParameterError`."""
         plan = self._plans.get(spec)
         if plan is None:
             plan = plan_steps(self.steps, spec)

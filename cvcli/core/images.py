@@ -51,7 +51,7 @@ def pack(buffer: Buffer, specs: Sequence[ImageSpec], at: int = 0) -> Images:
     """Place packed images one after the other in a buffer, from byte ``at`` on."""
     placed = []
     for spec in specs:
-        placed.append(Placed(spec, at, spec.width * spec.pixel_nbytes))
+        placed.append(Placed(spec, at, spec.row_nbytes))
         at += aligned(spec.nbytes)
     if len(set(specs)) == 1:
         return Images(buffer, placed[0], len(placed), aligned(specs[0].nbytes))

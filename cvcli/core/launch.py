@@ -1,88 +1,39 @@
-"""From plans to launches: argument blocks, and the maps, constants and tables they point to."""
+"""From plans to launches: argument blocks, intermediate images, and uniform or ragged batches."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from cvcli.core.chain import MapPlan
+from cvcli.core.blocks import Block, Gather
 from cvcli.core.engine import Engine
 from cvcli.core.images import Images, Placed
+from cvcli.core.kernels import blocks_of, kernel_of, launch_of, pattern_of
 from cvcli.core.memory import Buffer
-from cvcli.core.move import Run
+from cvcli.core.passes import Pass, Plan
 from cvcli.core.spec import ImageSpec
 from cvcli.core.stream import Stream
-from cvcli.devices import Kernel, Launch, params
+from cvcli.devices import params
 
-if TYPE_CHECKING:
-    from cvcli.core.move import IndexMap
-
-
-class _Block:
-    """Bytes to be put on a device in one copy; addresses are known once it has its buffer."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    def add(self, raw: bytes) -> int:
-        """Append bytes, 16-byte aligned; return their offset."""
-        self.data.extend(b"\0" * (-len(self.data) % 16))
-        offset = len(self.data)
-        self.data.extend(raw)
-        return offset
-
-    def upload(self, engine: Engine, buffer: Buffer, stream: Stream) -> None:
-        staging = engine.allocate_staging(len(self.data))
-        ctypes.memmove(staging.pointer, bytes(self.data), len(self.data))
-        engine.copy(buffer, staging, len(self.data), stream)
+_ROW_ALIGNMENT = 16
+_BOUND_KEPT = 64
 
 
-class _Parts:
-    """The offsets in a block of one plan's maps, constants and table; None where not needed."""
+class BoundPass:
+    """A pass bound to a device and to the geometry of uniform batches; pointers are missing.
 
-    def __init__(self, plan: MapPlan, block: _Block) -> None:
-        self.plan = plan
-        run_x, run_y = plan.runs
-        self.x = _add_map(block, plan.move.x, run_x)
-        self.y = _add_map(block, plan.move.y, run_y)
-        constants = plan.move.constants
-        self.constants = block.add(constants.tobytes()) if len(constants) else None
-
-    def move(self, base: int) -> params.Move:
-        run_x, run_y = self.plan.runs
-        return params.Move(
-            x=params.Axis(_address(base, self.x), *run_x),
-            y=params.Axis(_address(base, self.y), *run_y),
-            constants=_address(base, self.constants),
-            transpose=int(self.plan.move.transpose),
-        )
-
-
-def _add_map(block: _Block, index: IndexMap, run: Run) -> int | None:
-    whole = run.end - run.begin == len(index)
-    return None if whole else block.add(index.tobytes())
-
-
-def _address(base: int, offset: int | None) -> int | None:
-    return None if offset is None else base + offset
-
-
-class Bound:
-    """A plan bound to a device and to the geometry of two uniform batches; pointers are missing.
-
-    What the plan points to stays on the device.
+    What the pass points to stays on the device.
     """
 
-    __slots__ = ("_launch", "_pointers", "engine", "resident")
+    __slots__ = ("_at", "_launch", "_pointers", "engine", "resident")
 
-    def __init__(
-        self, engine: Engine, plan: MapPlan, src: Images, dst: Images, stream: Stream
-    ) -> None:
-        block = _Block()
-        parts = _Parts(plan, block)
-        table = None if plan.table is None else block.add(plan.table.tobytes())
+    def __init__(self, engine: Engine, item: Pass, operands: Sequence[Images], stream: Stream):
+        block = Block()
+        gather, pack = Gather(item, block), blocks_of(item, block)
+        src, dst, *aux = operands
         self.engine, self.resident = engine, None
         if block.data:
             self.resident = engine.allocate(len(block.data))
@@ -92,135 +43,177 @@ class Bound:
             src=_strided(src),
             dst=_strided(dst),
             count=src.count,
-            move=parts.move(base),
-            table=_address(base, table),
+            move=gather.move(base),
+            aux=_strided(aux[0]) if aux else params.Images(),
         )
-        rows, nbytes = src.count * plan.target.height, 2 * src.count * plan.target.nbytes
-        self._launch = _launch(plan, args, rows, [plan.target], nbytes, uniform=True)
+        packed = pack(base)
+        args.table = packed.table
+        self._launch = launch_of([item] * src.count, args, packed, uniform=True)
         self._pointers = memoryview(args).cast("B").cast("Q")
+        self._at = (_AT_SRC, _AT_DST, _AT_AUX)[: len(operands)]
 
-    def run(self, src: Buffer, dst: Buffer, at_src: int, at_dst: int, stream: Stream) -> None:
-        """Queue the launch on two batches at their pointers."""
-        resident, pointers = self.resident, self._pointers
+    def run(self, buffers: Sequence[Buffer], pointers: Sequence[int], stream: Stream) -> None:
+        """Queue the launch on batches at their pointers: source, result, second source."""
+        src, dst, *more = buffers
+        if self.resident is not None:
+            more.append(self.resident)
         with self.engine.lock:
-            pointers[_AT_SRC], pointers[_AT_DST] = at_src, at_dst
-            reads = (src,) if resident is None else (src, resident)
-            self.engine.launch(self._launch, reads, (dst,), stream)
+            for at, pointer in zip(self._at, pointers, strict=True):
+                self._pointers[at] = pointer
+            self.engine.launch(self._launch, (src, *more), (dst,), stream)
 
 
 _AT_SRC = params.MapArgs.src.offset // 8
 _AT_DST = params.MapArgs.dst.offset // 8
+_AT_AUX = params.MapArgs.aux.offset // 8
 
 
-_BOUND_KEPT = 64
+class Bound:
+    """A plan bound to a device and to the geometry of two uniform batches."""
+
+    __slots__ = ("_items", "_passes", "_sizes", "engine")
+
+    def __init__(
+        self, engine: Engine, plan: Plan, src: Images, dst: Images, stream: Stream
+    ) -> None:
+        self.engine, self._passes = engine, plan.passes
+        between = [spaced(src.buffer, [item.target] * src.count) for item in plan.passes[:-1]]
+        self._sizes = [nbytes for _, nbytes in between]
+        results = [src, *(images for images, _ in between), dst]
+        self._items = [
+            BoundPass(engine, item, _operands(item, i, results), stream)
+            for i, item in enumerate(plan.passes)
+        ]
+
+    def run(self, src: Buffer, dst: Buffer, at_src: int, at_dst: int, stream: Stream) -> None:
+        """Queue the launches on two batches at their pointers."""
+        if not self._sizes:
+            self._items[0].run((src, dst), (at_src, at_dst), stream)
+            return
+        between = [self.engine.allocate(nbytes) for nbytes in self._sizes]
+        buffers = [src, *between, dst]
+        pointers = [at_src, *(buffer.pointer for buffer in between), at_dst]
+        for i, (item, bound) in enumerate(zip(self._passes, self._items, strict=True)):
+            which = _operands(item, i, range(len(buffers)))
+            bound.run([buffers[k] for k in which], [pointers[k] for k in which], stream)
+
+
+_T = TypeVar("_T")
+
+
+def _operands(item: Pass, number: int, results: Sequence[_T]) -> list[_T]:
+    """Pick a pass's source, result and second source out of the plan's results."""
+    aux = [] if item.aux is None else [results[item.aux]]
+    return [results[item.reads], results[number + 1], *aux]
+
+
+def spaced(buffer: Buffer, specs: Sequence[ImageSpec]) -> tuple[Images, int]:
+    """Place intermediate images, their rows aligned; return them and the bytes they take."""
+    placed, at = [], 0
+    for spec in specs:
+        pitch = -(-spec.row_nbytes // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
+        placed.append(Placed(spec, at, pitch))
+        at += pitch * spec.height * (spec.channels if spec.planar else 1)
+    if len(set(specs)) == 1:
+        return Images(buffer, placed[0], len(placed), at // len(placed)), at
+    return Images(buffer, placed[0], len(placed), 0, tuple(placed)), at
 
 
 def run_plans(
-    engine: Engine, src: Images, dst: Images, plans: Sequence[MapPlan], stream: Stream
+    engine: Engine, src: Images, dst: Images, plans: Sequence[Plan], stream: Stream
 ) -> None:
     """Queue the launches that take each image of ``src`` to ``dst`` by its plan.
 
     ``plans`` holds one plan an image, or a single one for all of them. Images whose plans need
-    the same kernel share a launch, whatever their sizes.
+    the same kernels share launches, whatever their sizes.
     """
     if src.ragged is None and len(set(map(id, plans))) == 1:
         _run_uniform(engine, src, dst, plans[0], stream)
         return
-    work = list(zip(src.placed(), dst.placed(), plans, strict=True))
-    work.sort(key=lambda item: _kernel_key(item[2]))
-    for _, group in groupby(work, key=lambda item: _kernel_key(item[2])):
-        _run_ragged(engine, src, dst, list(group), stream)
+    work = [_Item(*item) for item in zip(src.placed(), dst.placed(), plans, strict=True)]
+    keys: dict[object, int] = {}
+    numbered = [(keys.setdefault(_launch_key(item.plan), len(keys)), item) for item in work]
+    numbered.sort(key=lambda pair: pair[0])
+    for _, group in groupby(numbered, key=lambda pair: pair[0]):
+        _run_ragged(engine, src, dst, [item for _, item in group], stream)
 
 
-def _run_uniform(engine: Engine, src: Images, dst: Images, plan: MapPlan, stream: Stream) -> None:
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One image of a ragged batch."""
+
+    src: Placed
+    dst: Placed
+    plan: Plan
+
+
+def _launch_key(plan: Plan) -> tuple[object, ...]:
+    """Return what is equal for images that can share launches."""
+    key: tuple[object, ...] | None = plan.kept.get("key")
+    if key is None:
+        key = plan.kept["key"] = tuple(map(_pass_key, plan.passes))
+    return key
+
+
+def _pass_key(item: Pass) -> tuple[object, ...]:
+    pattern = () if item.is_plain else pattern_of(item).key
+    return kernel_of(item, uniform=False), item.before, item.after, pattern, item.reads, item.aux
+
+
+def _run_uniform(engine: Engine, src: Images, dst: Images, plan: Plan, stream: Stream) -> None:
     steps = src.stride, src.first.row_pitch, dst.stride, dst.first.row_pitch
     key = engine.device.name, src.count, *steps
-    bound = plan.bound.get(key)
+    bound = plan.kept.get(key)
     if bound is None:
-        if len(plan.bound) >= _BOUND_KEPT:
-            plan.bound.clear()
-        bound = plan.bound[key] = Bound(engine, plan, src, dst, stream)
+        if len(plan.kept) >= _BOUND_KEPT:
+            plan.kept.clear()
+        bound = plan.kept[key] = Bound(engine, plan, src, dst, stream)
     at_src = src.buffer.pointer + src.first.offset
     at_dst = dst.buffer.pointer + dst.first.offset
     bound.run(src.buffer, dst.buffer, at_src, at_dst, stream)
 
 
 def _run_ragged(
+    engine: Engine, src: Images, dst: Images, work: Sequence[_Item], stream: Stream
+) -> None:
+    results: list[tuple[Buffer, Sequence[Placed]]] = [(src.buffer, [item.src for item in work])]
+    passes = [item.plan.passes for item in work]
+    for same in list(zip(*passes, strict=True))[:-1]:
+        images, nbytes = spaced(src.buffer, [item.target for item in same])
+        results.append((engine.allocate(nbytes), images.placed()))
+    results.append((dst.buffer, [item.dst for item in work]))
+    for number, same in enumerate(zip(*passes, strict=True)):
+        _launch_ragged(engine, same, _operands(same[0], number, results), stream)
+
+
+def _launch_ragged(
     engine: Engine,
-    src: Images,
-    dst: Images,
-    work: Sequence[tuple[Placed, Placed, MapPlan]],
+    same: Sequence[Pass],
+    operands: Sequence[tuple[Buffer, Sequence[Placed]]],
     stream: Stream,
 ) -> None:
-    plans = [plan for _, _, plan in work]
-    block = _Block()
-    sources = block.add(_image_list(src.buffer, [placed for placed, _, _ in work]))
-    targets = block.add(_image_list(dst.buffer, [placed for _, placed, _ in work]))
-    parts = {plan: _Parts(plan, block) for plan in plans}
-    table = None if plans[0].table is None else block.add(plans[0].table.tobytes())
-    moves = block.add(bytes(ctypes.sizeof(params.Move) * len(work)))
+    block = Block()
+    lists = [block.add(_image_list(*operand)) for operand in operands]
+    gathers = {item: Gather(item, block) for item in same}
+    moves = block.reserve(ctypes.sizeof(params.Move) * len(same))
+    pack = blocks_of(same[0], block, same)
     buffer = engine.allocate(len(block.data))
     base = buffer.pointer
-    packed = b"".join(bytes(parts[plan].move(base)) for plan in plans)
-    block.data[moves : moves + len(packed)] = packed
+    block.fill(moves, b"".join(bytes(gathers[item].move(base)) for item in same))
+    packed = pack(base)
     block.upload(engine, buffer, stream)
+    sources = [params.Images(list=base + offset) for offset in lists]
     args = params.MapArgs(
-        src=params.Images(list=base + sources),
-        dst=params.Images(list=base + targets),
-        count=len(work),
+        src=sources[0],
+        dst=sources[1],
+        count=len(same),
         moves=base + moves,
-        table=_address(base, table),
+        table=packed.table,
+        aux=sources[2] if len(sources) > 2 else params.Images(),
     )
-    specs = [plan.target for plan in plans]
-    nbytes = 2 * sum(spec.nbytes for spec in specs)
-    rows = sum(spec.height for spec in specs)
-    launch = _launch(plans[0], args, rows, specs, nbytes, uniform=False)
-    engine.launch(launch, [src.buffer, buffer], [dst.buffer], stream)
-
-
-def _launch(
-    plan: MapPlan,
-    args: params.MapArgs,
-    rows: int,
-    targets: Sequence[ImageSpec],
-    nbytes: int,
-    *,
-    uniform: bool,
-) -> Launch:
-    floats = plan.source.dtype == "float32"
-    return Launch(
-        kernel=kernel_of(plan, uniform=uniform),
-        args=args,
-        params=tuple(step.block() for step in plan.pointwise) if floats else (),
-        count=args.count,
-        rows=rows,
-        height=max(spec.height for spec in targets),
-        width=max(spec.width for spec in targets),
-        nbytes=nbytes,
-    )
-
-
-def kernel_of(plan: MapPlan, *, uniform: bool) -> Kernel:
-    """Return the kernel that runs a plan, on a uniform or a ragged batch."""
-    if plan.source.dtype == "float32":
-        functors = tuple(step.functor for step in plan.pointwise)
-    else:
-        functors = ("table",) if plan.pointwise else ()
-    return Kernel(_pattern(plan), plan.source.dtype, plan.source.channels, functors, uniform)
-
-
-def _pattern(plan: MapPlan) -> str:
-    if plan.move.transpose:
-        return "map_tiles"
-    run_x, _ = plan.runs
-    if run_x.end - run_x.begin < len(plan.move.x) or plan.has_constants:
-        return "map_rows"
-    return "map_forward" if run_x.step > 0 else "map_mirrored"
-
-
-def _kernel_key(plan: MapPlan) -> tuple[object, ...]:
-    kernel = kernel_of(plan, uniform=False)
-    return kernel.pattern, kernel.dtype, kernel.channels, plan.pointwise_key
+    launch = launch_of(same, args, packed, uniform=False)
+    (read, _), (written, _), *aux = operands
+    engine.launch(launch, [read, buffer, *(room for room, _ in aux)], [written], stream)
 
 
 def _strided(images: Images) -> params.Images:

@@ -8,20 +8,37 @@ MAX_CHANNELS = 4
 
 @dataclass(frozen=True, slots=True)
 class ImageSpec:
-    """Shape ``(height, width, channels)`` in pixels and one of the dtypes in `ITEMSIZE`."""
+    """Shape ``(height, width, channels)`` in pixels and one of the dtypes in `ITEMSIZE`.
+
+    Samples of a pixel lie side by side; in a ``planar`` image each channel is a plane of its own.
+    """
 
     height: int
     width: int
     channels: int
     dtype: str
+    planar: bool = False
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """The lengths of the axes of `layout`."""
+        if self.planar:
+            return self.channels, self.height, self.width
         return self.height, self.width, self.channels
+
+    @property
+    def layout(self) -> str:
+        """``HWC``, or ``CHW`` of a planar image."""
+        return "CHW" if self.planar else "HWC"
 
     @property
     def pixel_nbytes(self) -> int:
         return self.channels * ITEMSIZE[self.dtype]
+
+    @property
+    def row_nbytes(self) -> int:
+        """Bytes of a packed row, of one plane if the image is planar."""
+        return self.width * (ITEMSIZE[self.dtype] if self.planar else self.pixel_nbytes)
 
     @property
     def nbytes(self) -> int:
@@ -34,4 +51,5 @@ class ImageSpec:
         return 1.0 if self.dtype == "float32" else float((1 << 8 * ITEMSIZE[self.dtype]) - 1)
 
     def __str__(self) -> str:
-        return f"{self.width}x{self.height}x{self.channels} {self.dtype}"
+        planes = " planar" if self.planar else ""
+        return f"{self.width}x{self.height}x{self.channels} {self.dtype}{planes}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-IMAGE_LAYOUTS = ("HW", "HWC", "NHW", "NHWC")
+IMAGE_LAYOUTS = ("HW", "HWC", "NHW", "NHWC", "CHW", "NCHW")
 
 
 class Form:
@@ -64,7 +64,8 @@ class Form:
             raise TensorError(f"operand: dtype must be one of {known}, got {self.dtype}")
         sizes = dict(zip(self.layout, self.shape, strict=True))
         pitches = dict(zip(self.layout, self.strides, strict=True))
-        spec = ImageSpec(sizes["H"], sizes["W"], sizes.get("C", 1), self.dtype)
+        planar = self.layout in ("CHW", "NCHW")
+        spec = ImageSpec(sizes["H"], sizes["W"], sizes.get("C", 1), self.dtype, planar)
         self._check_pixels(spec, pitches)
         return spec, pitches["H"], sizes.get("N", 1), pitches.get("N", 0)
 
@@ -73,9 +74,11 @@ class Form:
             raise TensorError(f"operand: must have 1 to 4 channels, got {spec.channels}")
         if 0 in self.shape:
             raise TensorError(f"operand: must not be empty, got shape {self.shape}")
-        packed = pitches.get("C", self.itemsize) == self.itemsize or spec.channels == 1
-        packed &= pitches["W"] == spec.pixel_nbytes or spec.width == 1
-        packed &= pitches["H"] >= spec.width * spec.pixel_nbytes or spec.height == 1
+        step = self.itemsize if spec.planar else spec.pixel_nbytes
+        between = pitches["H"] * spec.height if spec.planar else self.itemsize
+        packed = pitches.get("C", between) == between or spec.channels == 1
+        packed &= pitches["W"] == step or spec.width == 1
+        packed &= pitches["H"] >= spec.row_nbytes or spec.height == 1
         if not packed or pitches.get("N", 0) < 0:
             raise TensorError(
                 f"operand: the pixels of a row must lie side by side, got strides {self.strides}",

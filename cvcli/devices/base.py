@@ -7,14 +7,34 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
-    """Which code to run: a pattern of ``kernels/core`` over one pixel type.
+class Functor:
+    """A step on whole pixels, of ``channels`` samples of ``dtype``; its result has ``nbytes``.
 
-    ``pattern`` is ``map_rows``, its cases ``map_forward`` and ``map_mirrored`` for rows that are
-    wholly in or against source order without constants, or ``map_tiles`` for transposed moves.
-    ``functors`` are the pointwise operators applied to each sample in turn: names of headers in
-    ``kernels/``, or ``("table",)`` for a lookup. ``uniform`` says that the descriptors are in the
-    argument block, not in lists.
+    ``name`` is a header of ``kernels/``, ``header.Type`` for one of several in it, or ``table``
+    for a lookup. With ``samples`` it is a pointwise operator, applied to each sample.
+    """
+
+    name: str
+    dtype: str
+    channels: int
+    nbytes: int
+    samples: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Which code to run: a pattern over one pixel type, ``channels`` samples of ``dtype``.
+
+    A map of ``kernels/core/map.h`` has ``functors``: names of pointwise operators in ``kernels/``
+    or ``("table",)`` for a lookup. Its ``pattern`` is ``map_rows``, its cases ``map_forward`` and
+    ``map_mirrored`` for rows that are wholly in or against source order without constants, or
+    ``map_tiles`` for transposed moves.
+
+    Any other pattern is of ``kernels/core/patterns``: it is compiled for the numbers ``template``,
+    takes pixels through the functors ``before`` as it reads and ``after`` as it writes, and its
+    blocks of ``threads`` make ``tile``, a width and a height in pixels. The pixel type is that of
+    the pattern's own source. ``uniform`` says that the descriptors are in the argument block, not
+    in lists.
     """
 
     pattern: str
@@ -22,15 +42,35 @@ class Kernel:
     channels: int
     functors: tuple[str, ...] = ()
     uniform: bool = True
+    before: tuple[Functor, ...] = ()
+    after: tuple[Functor, ...] = ()
+    template: tuple[int, ...] = ()
+    moved: bool = False
+    """Whether pixels are read through a gather."""
+    planar: tuple[bool, bool] = (False, False)
+    """Whether source and result are planar."""
+    result: str = ""
+    """Dtype of the result, after the steps."""
+    tile: tuple[int, int] | None = None
+    threads: int = 256
+    blocks: int = 0
+    """Least blocks a multiprocessor should hold; 0 leaves it to the compiler."""
+
+    @property
+    def source(self) -> tuple[str, int]:
+        """Dtype and channels of what is read from memory."""
+        first = self.before[0] if self.before else self
+        return first.dtype, first.channels
 
 
 @dataclass(slots=True)
 class Launch:
     """One launch, which may be repeated with other pointers in ``args``.
 
-    ``params`` holds one block a functor. ``rows`` counts destination rows over the whole batch;
-    ``height`` and ``width`` are the largest destination image; ``nbytes`` is what the launch must
-    read and write at least. ``native`` is the device's own, to keep what it has worked out.
+    ``params`` holds one block a functor; before them, for patterns other than maps, the block of
+    the pattern. ``rows`` counts the rows of work over the whole batch, in general destination
+    rows; ``height`` and ``width`` are those of the largest image; ``nbytes`` is what the launch
+    must read and write at least. ``native`` is the device's own, to keep what it has worked out.
     """
 
     kernel: Kernel

@@ -18,20 +18,14 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 
-from cvcli.devices.base import Device, Kernel, Launch
+from cvcli.devices.base import Device, Functor, Launch
+from cvcli.devices.rows import call_of, pixel_symbol
 from cvcli.errors import DeviceError, OutOfMemoryError
 
 SIMD_LEVELS = ("baseline", "avx2", "avx512")
 _ALIGNMENT = 64
 # What one thread moves in about a millisecond; for less, a second one costs more than it saves.
 _BAND_NBYTES = 8 << 20
-_SUFFIX = {"uint8": "u8", "uint16": "u16", "float32": "f32"}
-
-
-class RowFn(ctypes.Structure):
-    """A pointwise operator bound to its parameters, applied to one row of float32 samples."""
-
-    _fields_ = (("apply", ctypes.c_void_p), ("params", ctypes.c_void_p))
 
 
 def library_path(level: str) -> Path:
@@ -117,6 +111,14 @@ def float_samples(functor: str, params: bytes, samples: bytes, channels: int) ->
     apply = getattr(native(), f"cvcli_row_{functor}")
     apply(ctypes.c_char_p(params), row, width, ctypes.c_int32(channels))
     return row.raw
+
+
+def pixel_values(functor: Functor, params: bytes, pixels: bytes, count: int) -> bytes:
+    """Return ``count`` packed pixels after a step on whole pixels."""
+    out = ctypes.create_string_buffer(count * functor.nbytes)
+    apply = getattr(native(), pixel_symbol(functor))
+    apply(ctypes.c_char_p(params), ctypes.c_char_p(pixels), out, ctypes.c_int64(count))
+    return out.raw
 
 
 class _Point:
@@ -342,31 +344,17 @@ class CpuDevice(Device):
         return min(free, limit or free), min(total, limit or total)
 
     def _run(self, launch: Launch, block: ctypes.Structure) -> None:
-        function = getattr(self._library, _symbol(launch.kernel))
-        fns = self._row_fns(launch)
-        args = (ctypes.byref(block), fns, ctypes.c_int32(len(fns)))
+        function = call_of(self._library, launch, block)
         bands = max(1, min(self.threads, launch.rows, launch.nbytes // _BAND_NBYTES))
         cuts = [launch.rows * i // bands for i in range(bands + 1)]
 
-        def band(begin: int, end: int) -> None:
-            function(*args, ctypes.c_int64(begin), ctypes.c_int64(end))
-
-        waiting = [self._pool.submit(band, cuts[i], cuts[i + 1]) for i in range(1, bands)]
-        band(cuts[0], cuts[1])
-        wait(waiting)
-
-    def _row_fns(self, launch: Launch) -> ctypes.Array[RowFn]:
-        names = [name for name in launch.kernel.functors if name != "table"]
-        fns = (RowFn * len(names))()
-        for fn, name, params in zip(fns, names, launch.params, strict=False):
-            symbol = getattr(self._library, f"cvcli_row_{name}")
-            fn.apply = ctypes.cast(symbol, ctypes.c_void_p)
-            fn.params = ctypes.cast(ctypes.c_char_p(params), ctypes.c_void_p)
-        return fns
-
-
-def _symbol(kernel: Kernel) -> str:
-    return f"cvcli_map_{_SUFFIX[kernel.dtype]}_{kernel.channels}"
+        waiting = [self._pool.submit(function, cuts[i], cuts[i + 1]) for i in range(1, bands)]
+        try:
+            function(cuts[0], cuts[1])
+        finally:
+            wait(waiting)
+        for future in waiting:
+            future.result()
 
 
 def _memmove(dst: int, src: int, nbytes: int) -> None:

@@ -43,7 +43,7 @@ class _Native:
         blocks = [ctypes.create_string_buffer(block, len(block)) for block in launch.params]
         addresses = [ctypes.addressof(launch.args), *map(ctypes.addressof, blocks)]
         pointers = (c_void_p * len(addresses))(*addresses)
-        self.config = _Config(grid=grid_of(launch), block=(nvrtc.THREADS, 1, 1))
+        self.config = _Config(grid=grid_of(launch), block=(launch.kernel.threads, 1, 1))
         self.arguments = (byref(self.config), c_void_p(function), pointers, None)
         self._keep = blocks
 

@@ -25,7 +25,9 @@ def _pixel_nbytes(kernel: Kernel) -> int:
 def grid_of(launch: Launch) -> tuple[int, int, int]:
     """Return the grid: x and y cover the largest image, z the batch."""
     nbytes = _pixel_nbytes(launch.kernel)
-    if launch.kernel.pattern == "map_tiles":
+    if launch.kernel.tile is not None:
+        wide, high = launch.kernel.tile
+    elif launch.kernel.pattern == "map_tiles":
         wide = high = tile_pixels(nbytes)
     else:
         wide, high = segment_pixels(nbytes), WARPS

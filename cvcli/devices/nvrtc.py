@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from cvcli.devices.base import Kernel
+from cvcli.devices.base import Functor, Kernel
 from cvcli.errors import CompileError
 
 # Without contraction, flushing or approximation the GPU rounds every step as the CPU does.
@@ -53,6 +53,44 @@ def camel(name: str) -> str:
 
 def source_of(kernel: Kernel) -> str:
     """Return the translation unit that instantiates one kernel."""
+    return _map_source(kernel) if kernel.tile is None else _pattern_source(kernel)
+
+
+def _pattern_source(kernel: Kernel) -> str:
+    functors = (*kernel.before, *kernel.after)
+    headers = sorted({f.name.partition(".")[0] for f in functors if f.name != "table"})
+    includes = "".join(f'#include "{name}.h"\n' for name in headers)
+    names = [f"f{i}" for i in range(len(functors))]
+    blocks = "".join(
+        f", const {_functor_type(f)} {name}" for f, name in zip(functors, names, strict=True)
+    )
+    bounds = f"{kernel.threads}, {kernel.blocks}" if kernel.blocks else f"{kernel.threads}"
+    flags = (kernel.uniform, kernel.moved, *kernel.planar)
+    dtype, channels = kernel.source
+    kinds = f"{', '.join(str(flag).lower() for flag in flags)}, {_C_TYPE[dtype]}, {channels}"
+    template = f"<{', '.join(map(str, kernel.template))}>" if kernel.template else ""
+    cut = len(kernel.before)
+    steps = (f"cvcli::steps({', '.join(part)})" for part in (names[:cut], names[cut:]))
+    return (
+        f'#include "core/patterns/{kernel.pattern}.h"\n{includes}'
+        f'extern "C" __global__ void __launch_bounds__({bounds})\n'
+        f"{ENTRY}(const __grid_constant__ cvcli::MapArgs args, const __grid_constant__ "
+        f"cvcli::Each<cvcli::{camel(kernel.pattern)}Params> each{blocks}) {{\n"
+        f"    cvcli::{kernel.pattern}{template}("
+        f"cvcli::work<{kinds}>(args, {', '.join(steps)}), each);\n}}\n"
+    )
+
+
+def _functor_type(functor: Functor) -> str:
+    """Return the C++ type of a step on pixels."""
+    if functor.name == "table":
+        return "cvcli::Lookups"
+    header, _, kind = functor.name.partition(".")
+    name = f"cvcli::{kind or camel(header)}"
+    return f"cvcli::Samples<{name}<float>>" if functor.samples else name
+
+
+def _map_source(kernel: Kernel) -> str:
     names = [name for name in kernel.functors if name != "table"]
     includes = "".join(f'#include "{name}.h"\n' for name in ["core/map", *sorted(set(names))])
     params = "".join(f", const cvcli::{camel(name)}<float> f{i}" for i, name in enumerate(names))

@@ -45,7 +45,10 @@ class Move(Structure):
 
 
 class MapArgs(Structure):
-    """Arguments of the map pattern: ``moves[i]`` if given, else ``move`` for every image."""
+    """Arguments of every pattern: ``moves[i]`` if given, else ``move`` for every image.
+
+    ``aux`` is a second batch to read, for the patterns that take one.
+    """
 
     _fields_ = (
         ("src", Images),
@@ -55,7 +58,25 @@ class MapArgs(Structure):
         ("move", Move),
         ("moves", c_void_p),
         ("table", c_void_p),
+        ("aux", Images),
     )
 
 
-BLOCKS: tuple[type[Structure], ...] = (Image, Images, Axis, Move, MapArgs)
+class Frame(Structure):
+    """First in the parameters of each pattern but the maps.
+
+    The size of what the pattern reads, after the gather; the place of the result's first pixel in
+    the whole result; and how many rows of work the image is.
+    """
+
+    _fields_ = (
+        ("height", c_int32),
+        ("width", c_int32),
+        ("y0", c_int32),
+        ("x0", c_int32),
+        ("rows", c_int32),
+        ("reserved", c_int32),
+    )
+
+
+BLOCKS: tuple[type[Structure], ...] = (Image, Images, Axis, Move, MapArgs, Frame)

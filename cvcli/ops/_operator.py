@@ -12,7 +12,8 @@ from functools import lru_cache, partial
 from typing import Any, get_type_hints
 
 from cvcli.core.apply import apply
-from cvcli.core.chain import Chain, Lowered, Step
+from cvcli.core.chain import Chain, Step
+from cvcli.core.passes import Lowered
 from cvcli.core.spec import ImageSpec
 from cvcli.core.stream import Stream
 from cvcli.core.tensor import Tensor
@@ -30,8 +31,10 @@ class Operator:
         function: Function,
         cases: tuple[Mapping[str, Any], ...],
         exclusive: tuple[tuple[str, str], ...],
+        planar: bool,
     ) -> None:
         self.function, self.cases, self.exclusive = function, cases, exclusive
+        self.planar = planar
         self.name = function.__name__
         self.doc = inspect.cleandoc(function.__doc__ or "")
         self.parameters = self._parameters()
@@ -72,7 +75,7 @@ class Operator:
             for p in self.parameters
             if p.required or checked[p.name] != p.check(p.default)
         )
-        return Step(self.name, changed, partial(_lower, self.function, self.name, checked))
+        return Step(self.name, changed, partial(_lower, self, checked))
 
     def _make_chain(self, *args: Any, **kwargs: Any) -> Chain:
         return Chain((self.step(*args, **kwargs),))
@@ -115,20 +118,27 @@ def operator(
     *,
     cases: tuple[Mapping[str, Any], ...] = ({},),
     exclusive: tuple[tuple[str, str], ...] = (),
+    planar: bool = False,
 ) -> Callable[[Function], Operator]:
     """Declare an operator.
 
     ``cases`` are parameters that the derived tests run it with; ``exclusive`` are pairs of
-    optional parameters of which at most one may be given.
+    optional parameters of which at most one may be given; ``planar`` says that it takes images
+    whose channels are planes.
     """
-    return lambda function: Operator(function, cases, exclusive)
+    return lambda function: Operator(function, cases, exclusive, planar)
 
 
-def _lower(function: Function, name: str, params: Mapping[str, Any], spec: ImageSpec) -> Lowered:
+def _lower(operator: Operator, params: Mapping[str, Any], spec: ImageSpec) -> Lowered:
+    prefix = f"{operator.command}: "
+    if spec.planar and not operator.planar:
+        raise ParameterError(
+            f"{prefix}layout must be interleaved, got planar",
+            tip="put it before the change of layout, or reformat to interleaved first",
+        )
     try:
-        return function(spec, **params)
+        return operator.function(spec, **params)
     except ParameterError as error:
-        prefix = f"{name.replace('_', '-')}: "
         message = str(error)
         raise ParameterError(
             message if message.startswith(prefix) else prefix + message, error.tip

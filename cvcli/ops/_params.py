@@ -13,6 +13,8 @@ from cvcli.errors import ParameterError
 Level = Union[float, str]  # noqa: UP007
 # One value for every channel, or one a channel; each a `Level`.
 Color = Union[float, str, Sequence[Union[float, str]]]  # noqa: UP007
+# Numbers of channels, 1 to 4 of them.
+Order = Union[int, str, Sequence[int]]  # noqa: UP007
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Param:
 class Parameter:
     """One parameter of an operator, taken from its signature.
 
-    ``kind`` is ``integer``, ``number``, ``choice``, ``level`` or ``color``.
+    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color`` or ``order``.
     """
 
     operator: str
@@ -111,6 +113,8 @@ def _classify(annotation: Any) -> tuple[str, tuple[str, ...], bool, Param]:
         return "level", (), False, param
     if base == Color:
         return "color", (), False, param
+    if base == Order:
+        return "order", (), False, param
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     if optional:
         base = next(arg for arg in get_args(base) if arg is not type(None))
@@ -163,13 +167,32 @@ def _read_color(parameter: Parameter, value: Any) -> tuple[float | str, ...]:
     return tuple(_read_level(parameter, item) for item in value)
 
 
+def _read_order(parameter: Parameter, value: Any) -> tuple[int, ...]:
+    if isinstance(value, str):
+        value = value.split(",")
+    elif not isinstance(value, Sequence):
+        value = (value,)
+    if not 1 <= len(value) <= 4:
+        raise parameter.fail("1 to 4 numbers", value)
+    numbers = tuple(_read_integer(parameter, item) for item in value)
+    if min(numbers) < 0 or max(numbers) > 3:
+        raise parameter.fail("numbers from 0 to 3", value)
+    return numbers
+
+
 _READERS = {
     "integer": _read_integer,
     "number": _read_number,
     "choice": _read_choice,
     "level": _read_level,
     "color": _read_color,
+    "order": _read_order,
 }
+
+
+def channels_of(order: Order) -> tuple[int, ...]:
+    """Return an order as the numbers of channels it names."""
+    return tuple(map(int, [order] if isinstance(order, int | str) else order))
 
 
 def level(value: Level, top: float) -> float:

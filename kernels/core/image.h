@@ -40,7 +40,8 @@ struct Move {
     int32_t reserved;
 };
 
-// One launch. Image i moves by moves[i], or by `move` when moves is null.
+// One launch. Image i moves by moves[i], or by `move` when moves is null; `aux` is a second batch
+// to read, for the patterns that take one.
 struct MapArgs {
     Images src;
     Images dst;
@@ -49,13 +50,14 @@ struct MapArgs {
     Move move;
     const Move* moves;
     const void* table;
+    Images aux;
 };
 
 static_assert(sizeof(Image) == 24, "Image is packed by Python");
 static_assert(sizeof(Images) == 40, "Images is packed by Python");
 static_assert(sizeof(Axis) == 24, "Axis is packed by Python");
 static_assert(sizeof(Move) == 64, "Move is packed by Python");
-static_assert(sizeof(MapArgs) == 168, "MapArgs is packed by Python");
+static_assert(sizeof(MapArgs) == 208, "MapArgs is packed by Python");
 
 CVCLI_FN Image strided_image(const Images& images, int32_t index) {
     Image image = images.first;

@@ -8,6 +8,7 @@
 #if CVCLI_CUDA
 #define CVCLI_POINTWISE(name, Operator)
 #else
+#include "core/pixels.h"
 #include "core/pointwise_cpu.h"
 #define CVCLI_POINTWISE(name, Operator)                                                     \
     CVCLI_EXPORT void cvcli_table_##name(const double* params, int32_t levels, void* out) { \
@@ -16,7 +17,8 @@
     CVCLI_EXPORT void cvcli_row_##name(const void* params, float* row, int64_t width,       \
                                        int32_t channels) {                                  \
         cvcli::apply_row<cvcli::Operator<float>>(params, row, width, channels);             \
-    }
+    }                                                                                       \
+    CVCLI_SAMPLES(name, Operator)
 #endif
 
 namespace cvcli {

@@ -9,10 +9,11 @@ from itertools import pairwise
 from statistics import median
 
 from cvcli.cli.bench import must_move
-from cvcli.core.chain import Chain, MapPlan
+from cvcli.core.chain import Chain
 from cvcli.core.engine import Engine, engine_of
 from cvcli.core.images import Images, pack, packed_nbytes
 from cvcli.core.launch import run_plans
+from cvcli.core.passes import Plan
 from cvcli.core.spec import ImageSpec
 from cvcli.core.stream import Stream
 from cvcli.ops import parse_chain
@@ -68,5 +69,5 @@ def _room(engine: Engine, images: Sequence[ImageSpec]) -> Images:
     return pack(engine.allocate(packed_nbytes(images)), images)
 
 
-def _copied(plans: Sequence[MapPlan]) -> int:
+def _copied(plans: Sequence[Plan]) -> int:
     return sum(map(must_move, plans)) // 2

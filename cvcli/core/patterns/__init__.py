@@ -1,0 +1,1 @@
+"""Access patterns, one file each; their kernels are in ``kernels/core/patterns``."""

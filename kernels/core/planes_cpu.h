@@ -1,0 +1,57 @@
+// Rows read through a gather, from pixels or from planes.
+#pragma once
+
+#include "core/map_rows_cpu.h"
+#include "core/pixels.h"
+
+namespace cvcli {
+
+// Columns of a row outside the run, one by one; what is constant is left to be put in later if
+// the move has no constants.
+template <class T, int C>
+void gather_columns(const Image& src, const Move& move, int32_t at_y, T* out, Part part) {
+    for (int32_t x = part.begin; x < part.end; ++x) {
+        const int32_t at_x = axis_at(move.x, x);
+        T* to = out + int64_t{x} * C;
+        if (constant_number(at_y, at_x) >= 0 && !move.constants) {
+            std::memset(to, 0, sizeof(T) * C);
+        } else {
+            std::memcpy(to, pixel_at<T, C>(src, move, at_y, at_x), sizeof(T) * C);
+        }
+    }
+}
+
+// Row `row` of what a gather that does not turn makes of an image.
+template <class T, int C>
+void gather_row(const Image& src, const Move& move, int32_t row, int32_t width, void* out) {
+    T* to = static_cast<T*>(out);
+    const int32_t at_y = axis_at(move.y, row);
+    const Part run = at_y < 0 ? Part{width, width} : run_part(move.x, 0, width);
+    gather_columns<T, C>(src, move, at_y, to, {0, run.begin});
+    if (run.begin < run.end) {
+        const Band band = {src, src, move, row, row + 1};
+        uint8_t* at = static_cast<uint8_t*>(out) + int64_t{run.begin} * sizeof(T) * C;
+        copy_run<T, C>(band, at_y, at, run);
+    }
+    gather_columns<T, C>(src, move, at_y, to, {run.end, width});
+}
+
+// The same where each channel of the image is a plane of its own.
+template <class T, int C>
+void planes_row(const Image& src, const Move& move, int32_t row, int32_t width, void* out) {
+    T* to = static_cast<T*>(out);
+    const int32_t at_y = axis_at(move.y, row);
+    for (int32_t x = 0; x < width; ++x) {
+        const int32_t at_x = axis_at(move.x, x);
+        const int32_t number = constant_number(at_y, at_x);
+        for (int c = 0; c < C; ++c, ++to) {
+            if (number < 0) {
+                *to = plane_row_at<const T>(src, c, at_y)[at_x];
+            } else {
+                *to = move.constants ? constant_at<T, C>(move, number)[c] : T(0);
+            }
+        }
+    }
+}
+
+}  // namespace cvcli
