@@ -16,10 +16,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import cvcli
+from cvcli.core.apply import apply
 from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
 from cvcli.core.images import pack, packed_nbytes
 from cvcli.core.launch import run_plans
+from cvcli.core.move import Move
 from cvcli.core.pointwise import Pointwise
 from cvcli.core.spec import ImageSpec
 from cvcli.core.stream import stream_for
@@ -63,11 +65,50 @@ def noise(shape, dtype, seed=0):
 
 
 def specs_for(operator, case, sizes=SIZES, channels=CHANNELS, dtypes=DTYPES):
-    """Every kind of image that the case accepts; at least one size must suit it."""
+    """Every kind of image that the case accepts; at least one of all kinds must suit it."""
     wanted = [ImageSpec(h, w, c, d) for d, c, (h, w) in product(dtypes, channels, sizes)]
     fitting = [spec for spec in wanted if accepts(operator, case, spec)]
-    assert fitting, "the case suits none of the sizes"
+    everything = (channels, dtypes) == (CHANNELS, DTYPES)
+    assert fitting or not everything, "the case suits none of the sizes"
     return fitting
+
+
+def every(operator, case, **limits):
+    """Pairs of a spec and an image of it."""
+    for spec in specs_for(operator, case, **limits):
+        yield spec, noise(spec.shape, spec.dtype)
+
+
+def spread(array, gap, layout="HWC", fill=0xA5):
+    """A copy whose rows lie ``gap`` bytes apart and start off alignment, and its whole memory."""
+    size, (height, width, channels) = array.itemsize, array.shape
+    if layout == "CHW":
+        channels, height, width = array.shape
+    row = width * size * (1 if layout == "CHW" else channels)
+    rows = height * channels if layout == "CHW" else height
+    memory = np.full(rows * (row + gap) + gap, fill, np.uint8)
+    strides = (row + gap, channels * size, size)
+    if layout == "CHW":
+        strides = (height * (row + gap), row + gap, size)
+    view = np.ndarray(array.shape, array.dtype, memory, gap, strides)
+    view[...] = array
+    return view, memory
+
+
+def sure(operator, case):
+    """An image that the case suits, RGB of 8 bits if that does."""
+    fitting = specs_for(operator, case, sizes=((61, 83),))
+    fitting.sort(key=lambda spec: (spec.dtype != "uint8", spec.channels != 3))
+    return noise(fitting[0].shape, fitting[0].dtype)
+
+
+def planned(operator, case, array):
+    """The spec of the result."""
+    return chain_of(operator, case).plan(ImageSpec(*array.shape, array.dtype.name)).target
+
+
+def tensor(array, layout="HWC"):
+    return cvcli.as_tensor(array, layout)
 
 
 def accepts(operator, case, spec):
@@ -82,9 +123,18 @@ def chain_of(operator, case):
     return Chain((operator.step(**case),))
 
 
+def lowered(operator, case):
+    """What a case is on the first kind of image that it accepts."""
+    spec = specs_for(operator, case)[-1]
+    return operator.step(**case).lower(spec)
+
+
 def is_pointwise(operator, case):
-    lowered = operator.step(**case).lower(ImageSpec(61, 83, 3, "uint8"))
-    return isinstance(lowered, Pointwise)
+    return isinstance(lowered(operator, case), Pointwise)
+
+
+def is_move(operator, case):
+    return isinstance(lowered(operator, case), Move)
 
 
 def view(tensor, shape, strides, offset=0):
@@ -111,9 +161,15 @@ def run(operator, array, case, device="cpu", **kwargs):
 
 
 def run_chain(chain, array, device="cpu"):
-    from cvcli.core.apply import apply
-
     return apply(chain, cvcli.as_tensor(array).to(device)).numpy()
+
+
+def step_by_step(chain, array, device="cpu"):
+    """The same, one launch or more a step."""
+    tensor = cvcli.as_tensor(array).to(device)
+    for step in chain:
+        tensor = apply(Chain((step,)), tensor)
+    return tensor.numpy()
 
 
 def run_ragged(chains, arrays, device="cpu"):
@@ -178,8 +234,12 @@ def held(*streams):
         gate.set()
 
 
+KINDS = {"integer", "number", "choice", "level", "color"}
+
+
 def value_of(parameter, top):
     """Strategy of valid values of one parameter, numbers in the units of an image."""
+    assert parameter.kind in KINDS
     low, high = parameter.param.min, parameter.param.max
     levels = st.one_of(
         st.floats(-0.5 * top, 1.5 * top),
@@ -209,9 +269,32 @@ def params_for(draw, operator, spec):
         return {"height": height, "width": width, "x": x, "y": y}
     if operator.name == "rotate":
         return {"angle": 90 * draw(st.integers(-5, 5))}
+    if not _is_free(operator):
+        return draw(st.sampled_from(suited(operator, spec)))
     given = {p.name: value_of(p, spec.top) for p in operator.parameters if p.required}
     free = {p.name: value_of(p, spec.top) for p in operator.parameters if not p.required}
     return draw(st.fixed_dictionaries(given, optional=free))
+
+
+def _is_free(operator):
+    """Whether any values of its parameters suit any image."""
+    if any(p.kind not in KINDS or p.param.unit == "px" for p in operator.parameters):
+        return operator.name == "pad"
+    return all(is_pointwise(operator, case) or is_move(operator, case) for case in operator.cases)
+
+
+def suited(operator, spec):
+    """The cases of an operator that suit an image and don't blow it up."""
+    if operator.name == "crop":
+        return [] if spec.planar else [{"width": 1, "height": 1}]
+    return [case for case in operator.cases if _suits(operator, case, spec)]
+
+
+def _suits(operator, case, spec):
+    try:
+        return chain_of(operator, case).plan(spec).target.nbytes <= max(1 << 19, spec.nbytes)
+    except ParameterError:
+        return False
 
 
 @st.composite
@@ -241,7 +324,7 @@ def chains(draw, spec, most=8, least=1):
     """A chain of random operators with random parameters that suits an image."""
     steps = []
     for _ in range(draw(st.integers(least, most))):
-        operator = draw(st.sampled_from(operators()))
+        operator = draw(st.sampled_from([op for op in operators() if suited(op, spec)]))
         step = operator.step(**draw(params_for(operator, spec)))
         spec = Chain((step,)).plan(spec).target
         steps.append(step)

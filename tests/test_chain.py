@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from conftest import assert_same, chains, images, noise, run_chain, run_ragged
+from conftest import (
+    assert_same,
+    chains,
+    images,
+    noise,
+    run_chain,
+    run_ragged,
+    step_by_step,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -193,12 +201,6 @@ def test_a_chain_is_a_value():
         FLIP.name = "other"
 
 
-def step_by_step(steps, array, device="cpu"):
-    for one in steps:
-        array = run_chain(chain(one), array, device)
-    return array
-
-
 @given(data=st.data(), array=images())
 @settings(max_examples=400)
 def test_folded_equals_step_by_step(data, array):
@@ -211,7 +213,8 @@ def test_folded_equals_step_by_step(data, array):
 @settings(max_examples=60)
 def test_ragged_batches_of_chains_equal_steps(data):
     """Images of one dtype and channel count, each with a chain of its own, in one call."""
-    _, _, channels, dtype = (spec := data.draw(specs())).shape + (spec.dtype,)
+    spec = data.draw(specs())
+    channels, dtype = spec.channels, spec.dtype
     arrays, many = [], []
     for seed in range(data.draw(st.integers(1, 5))):
         height, width = data.draw(st.tuples(st.integers(1, 30), st.integers(1, 30)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import multiprocessing
+import pkgutil
 import shutil
 import subprocess
 from concurrent.futures import ProcessPoolExecutor
@@ -11,8 +13,20 @@ from itertools import count, cycle, product
 from pathlib import Path
 
 import pytest
-from conftest import CHANNELS, DTYPES, ROOT, fresh_python, is_pointwise
+from conftest import (
+    CASES,
+    CHANNELS,
+    DTYPES,
+    ROOT,
+    chain_of,
+    fresh_python,
+    is_pointwise,
+    specs_for,
+)
 
+import cvcli.core.patterns
+from cvcli.core.kernels import kernel_of
+from cvcli.core.pixelwise import Pixelwise
 from cvcli.core.spec import ITEMSIZE, ImageSpec
 from cvcli.devices import geometry, nvrtc
 from cvcli.devices.base import Kernel, Launch
@@ -30,10 +44,32 @@ def asserted(condition):
     return f'static_assert({condition}, "python");\n'
 
 
+def every_pass():
+    """The passes of every operator's cases, on one image of each kind that they accept."""
+    for parameter in CASES:
+        operator, case = parameter.values
+        for spec in specs_for(operator, case, sizes=((61, 83),)):
+            yield from chain_of(operator, case).plan(spec).passes
+
+
+def pixel_steps():
+    """Every step on whole pixels that an operator takes."""
+    found = (step for item in every_pass() for step in (*item.before, *item.after))
+    return {step.functor: step for step in found if isinstance(step, Pixelwise)}.values()
+
+
+def pattern_blocks():
+    """The parameters of every pattern."""
+    for module in pkgutil.iter_modules(cvcli.core.patterns.__path__):
+        found = importlib.import_module(f"cvcli.core.patterns.{module.name}")
+        yield getattr(found, f"{nvrtc.camel(module.name)}Params")
+
+
 def layout_asserts():
     """Sizes and offsets of every block, as Python packs them."""
     lines = ""
-    for block in BLOCKS:
+    for block in (*BLOCKS, *pattern_blocks()):
+        assert ctypes.sizeof(block) % 8 == 0 or block in BLOCKS
         name = f"cvcli::{block.__name__}"
         lines += asserted(f"sizeof({name}) == {ctypes.sizeof(block)}")
         lines += asserted(f"alignof({name}) == {ctypes.alignment(block)}")
@@ -47,6 +83,10 @@ def layout_asserts():
 def functor_asserts():
     """A functor is its parameters and nothing else: floats on devices, doubles for tables."""
     lines = ""
+    for step in pixel_steps():
+        kind = step.functor.rpartition(".")[2]
+        name = kind if "." in step.functor else nvrtc.camel(kind)
+        lines += asserted(f"sizeof(cvcli::{name}) == {len(step.block())}")
     for operator in POINTWISE:
         for dtype in DTYPES:
             step = operator.step(**operator.cases[0]).lower(ImageSpec(1, 1, 1, dtype))
@@ -76,8 +116,11 @@ PLACE = """
 #define PLACE(type, field) offsetof(type, field)
 #endif
 """
+HEADERS = [path.relative_to(ROOT / "kernels") for path in (ROOT / "kernels").rglob("*.h")]
 INCLUDES = PLACE + "".join(
-    f'#include "{name}.h"\n' for name in ["core/map", *(op.name for op in POINTWISE)]
+    f'#include "{path.as_posix()}"\n'
+    for path in [Path("core/map.h"), *sorted(HEADERS)]
+    if path.parent.name in ("", "patterns") or path.name == "map.h"
 )
 ASSERTS = {"layout": layout_asserts, "functors": functor_asserts, "geometry": geometry_asserts}
 
@@ -157,6 +200,15 @@ def all_kernels():
         yield Kernel(pattern, dtype, channels, (name,), not uniform)
 
 
+def pattern_kernels():
+    """Each pattern with each pixel type, template and set of steps that the cases use."""
+    turn = count()
+    kernels = {
+        kernel_of(item, uniform=next(turn) % 2 == 0) for item in every_pass() if not item.is_plain
+    }
+    return sorted(kernels, key=repr)
+
+
 def covering_kernels():
     """Every pattern, dtype, channel count, functor and kind of descriptors at least once."""
     yield Kernel("map_rows", "float32", 2, tuple(op.name for op in POINTWISE), False)
@@ -174,6 +226,10 @@ def compile_jobs():
         yield oldest, tuple(everything[begin : begin + several])
     for arch in nvrtc.ARCHITECTURES:
         yield arch, tuple(covering_kernels())
+    # Every kernel of a pattern on one architecture, which differs from one to the next.
+    for begin in range(0, len(patterns := pattern_kernels()), several):
+        arch = nvrtc.ARCHITECTURES[begin // several % len(nvrtc.ARCHITECTURES)]
+        yield arch, tuple(patterns[begin : begin + several])
 
 
 def entries_in(job):

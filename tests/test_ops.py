@@ -14,26 +14,31 @@ from conftest import (
     CASES,
     CHANNELS,
     DTYPES,
+    KINDS,
     ROOT,
     SIZES,
     accepts,
     assert_same,
     bits,
     chain_of,
+    every,
     fresh_python,
+    is_move,
     is_pointwise,
     noise,
+    planned,
     run,
     run_ragged,
     specs_for,
+    spread,
     sprinkle,
+    tensor,
 )
 
 import cvcli
-from cvcli.core.tensor import Tensor
-from cvcli.devices import open_device
+from cvcli.core.spec import ImageSpec
 from cvcli.devices.cpu import SIMD_LEVELS, load_library
-from cvcli.errors import DeviceError, ParameterError, TensorError
+from cvcli.errors import ParameterError
 from cvcli.ops import operators
 
 OPERATORS = [pytest.param(op, id=op.name) for op in operators()]
@@ -45,29 +50,6 @@ PARAMETERS = [
 LENGTHS = [p for p in PARAMETERS if p.values[1].param.unit == "px"]
 # Bytes between rows: a multiple of the widest load, and two that misalign every sample.
 GAPS = (1, 7, 16)
-
-
-def every(operator, case, **limits):
-    """Pairs of a spec and an image of it."""
-    for spec in specs_for(operator, case, **limits):
-        yield spec, noise(spec.shape, spec.dtype)
-
-
-def spread(array, gap, fill=0xA5):
-    """A copy whose rows lie ``gap`` bytes apart and start off alignment, and its whole memory."""
-    height, width, channels = array.shape
-    pitch = width * channels * array.itemsize + gap
-    memory = np.full(height * pitch + gap, fill, np.uint8)
-    strides = (pitch, channels * array.itemsize, array.itemsize)
-    view = np.ndarray(array.shape, array.dtype, memory, gap, strides)
-    view[...] = array
-    return view, memory
-
-
-def sure(operator, case):
-    """An image that the case suits."""
-    spec = specs_for(operator, case, sizes=((61, 83),), channels=(3,), dtypes=("uint8",))[0]
-    return noise(spec.shape, spec.dtype)
 
 
 @pytest.mark.parametrize("operator, case", CASES)
@@ -92,10 +74,13 @@ def test_batch_equals_one_by_one(operator, case, device):
 @pytest.mark.parametrize("operator, case", CASES)
 def test_layouts_without_channels(operator, case, device):
     for spec, array in every(operator, case, channels=(1,)):
-        alone = run(operator, array, case, device)
-        assert_same(run(operator, array[..., 0], case, device), alone[..., 0])
+        alone, target = run(operator, array, case, device), planned(operator, case, array)
+        shape = alone.shape
+        if target.channels == 1 and not target.planar:
+            shape = alone.shape[:2]
+        assert_same(run(operator, array[..., 0], case, device), alone.reshape(shape))
         flat = cvcli.as_tensor(array.reshape(1, *spec.shape[:2]), "NHW").to(device)
-        assert_same(operator(flat, **case).numpy(), alone.reshape(1, *alone.shape[:2]))
+        assert_same(operator(flat, **case).numpy(), alone.reshape(1, *shape))
 
 
 @pytest.mark.parametrize("operator, case", CASES)
@@ -104,6 +89,8 @@ def test_ragged_batch_equals_one_by_one(operator, case, device):
     for dtype in DTYPES:
         for channels in CHANNELS:
             arrays = [a for _, a in every(operator, case, channels=(channels,), dtypes=(dtype,))]
+            if not arrays:
+                continue
             arrays += arrays[:1]
             got = run_ragged([chain] * len(arrays), arrays, device)
             for array, out in zip(arrays, got, strict=True):
@@ -114,85 +101,19 @@ def test_ragged_batch_equals_one_by_one(operator, case, device):
 def test_rows_with_gaps_equal_packed_ones(operator, case):
     for spec, array in every(operator, case, sizes=SIZES[:-1]):
         packed = run(operator, array, case)
-        target = np.zeros(packed.shape, packed.dtype)
-        for gap in (array.itemsize * samples for samples in GAPS):
-            view, _ = spread(array, gap)
+        target, layout = np.zeros(packed.shape, packed.dtype), planned(operator, case, array).layout
+        for samples in GAPS:
+            view, _ = spread(array, samples * array.itemsize)
             assert_same(run(operator, view, case), packed)
-            out, memory = spread(target, gap)
-            operator(cvcli.as_tensor(array), **case, out=cvcli.as_tensor(out)).buffer.synchronize()
+            gap = samples * target.itemsize
+            out, memory = spread(target, gap, layout)
+            operator(tensor(array), **case, out=tensor(out, layout)).buffer.synchronize()
             assert_same(out.copy(), packed)
             # The gaps keep what was in them.
             out[...] = 0
-            assert np.count_nonzero(memory) == gap * (target.shape[0] + 1), (spec, gap)
-
-
-@pytest.mark.parametrize("operator, case", CASES)
-def test_out_takes_the_result(operator, case, device):
-    for _, array in every(operator, case, sizes=((17, 11), (61, 83))):
-        wanted = run(operator, array, case, device)
-        out = Tensor.empty(wanted.shape, wanted.dtype.name, "HWC", device)
-        src = cvcli.as_tensor(array).to(device)
-        assert operator(src, **case, out=out) is out
-        assert_same(out.numpy(), wanted)
-
-
-@pytest.mark.parametrize("operator, case", CASES)
-def test_out_that_does_not_fit_is_refused(operator, case):
-    array = sure(operator, case)
-    height, width, channels = run(operator, array, case).shape
-    src = cvcli.as_tensor(array)
-    wrong = [
-        (np.zeros((height + 1, width, channels), np.uint8), "HWC", "shape"),
-        (np.zeros((height, width, channels), np.uint16), "HWC", "dtype"),
-        (np.zeros((height, width, channels), np.uint8), "CHW", "layout"),
-        (np.zeros((1, height, width, channels), np.uint8), "NHWC", "shape"),
-    ]
-    for memory, layout, word in wrong:
-        with pytest.raises(TensorError, match=f"out: {word}"):
-            operator(src, **case, out=cvcli.as_tensor(memory, layout))
-        assert not memory.any()
-    frozen = np.zeros((height, width, channels), np.uint8)
-    frozen.flags.writeable = False
-    with pytest.raises(TensorError, match=r"out: .*read-only"):
-        operator(src, **case, out=cvcli.as_tensor(frozen))
-
-
-@pytest.mark.parametrize("operator, case", CASES)
-def test_out_that_overlaps_is_refused(operator, case):
-    first = sure(operator, case)
-    wanted = run(operator, first, case)
-    memory = np.zeros(first.nbytes + wanted.nbytes, np.uint8)
-    array = memory[: first.nbytes].reshape(first.shape)
-    array[...] = first
-    # It shares one byte with the input; one byte later it shares none.
-    begin = first.nbytes - 1
-    for at, refused in ((0, True), (begin, True), (begin + 1, False)):
-        out = cvcli.as_tensor(memory[at : at + wanted.nbytes].reshape(wanted.shape))
-        if refused:
-            with pytest.raises(TensorError, match="out: must not overlap"):
-                operator(cvcli.as_tensor(array), **case, out=out)
-        else:
-            assert_same(operator(cvcli.as_tensor(array), **case, out=out).numpy(), wanted)
-
-
-@pytest.mark.parametrize("operator, case", CASES)
-def test_other_streams_give_the_same(operator, case, device):
-    array = sure(operator, case)
-    wanted = run(operator, array, case, device)
-    src, stream = cvcli.as_tensor(array).to(device), cvcli.Stream(device)
-    assert_same(operator(src, **case, stream=stream).numpy(), wanted)
-    with stream:
-        assert_same(operator(src, **case).numpy(), wanted)
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_a_stream_of_another_device_is_refused(operator, device):
-    case = operator.cases[0]
-    src = cvcli.as_tensor(sure(operator, case)).to(device)
-    foreign = cvcli.Stream._wrap(open_device("cpu"), 0)
-    foreign._device = type("Elsewhere", (), {"name": "cuda:99"})()
-    with pytest.raises(DeviceError, match="stream"):
-        operator(src, **case, stream=foreign)
+            rows = target.nbytes // target.shape[-1] // target.itemsize
+            rows = rows if layout == "CHW" else target.shape[0]
+            assert np.count_nonzero(memory) == gap * (rows + 1), (spec, gap)
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
@@ -230,6 +151,8 @@ def bad_values(parameter):
     if parameter.kind == "color":
         numbers += ["1,2,3,4,5", "1,,2", (), (1, None), ["1", "x"]]
         numbers.remove([1, 2])
+    if parameter.kind not in KINDS:
+        numbers = ["", "abc", "nan"]
     return [value for value in numbers if not (value is None and parameter.optional)]
 
 
@@ -263,38 +186,6 @@ except Exception as error:
     assert fresh_python(code) == "ParameterError"
 
 
-def bad_tensors():
-    image = np.zeros((9, 11, 3), np.uint8)
-    yield image.astype(np.float64), "HWC", "dtype"
-    yield image.astype(np.int32), "HWC", "dtype"
-    yield image.astype(np.bool_), "HWC", "dtype"
-    yield image[None], "NCHW", "layout"
-    yield image, "CHW", "layout"
-    yield np.zeros((9, 11, 5), np.uint8), "HWC", "channels"
-    yield np.zeros((9, 11, 0), np.uint8), "HWC", "channels"
-    yield np.zeros((0, 11, 3), np.uint8), "HWC", "empty"
-    yield np.zeros((9, 0, 3), np.float32), "HWC", "empty"
-    yield np.zeros((0, 9, 11, 3), np.uint8), "NHWC", "empty"
-    yield np.zeros((9, 11, 6), np.uint8)[..., ::2], "HWC", "side by side"
-    yield np.zeros((9, 22, 3), np.uint8)[:, ::2], "HWC", "side by side"
-    yield image[:, ::-1], "HWC", "side by side"
-    yield image[::-1], "HWC", "side by side"
-    yield image.transpose(1, 0, 2), "HWC", "side by side"
-
-
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_operands_of_the_wrong_kind_are_refused_before_a_launch(operator, monkeypatch):
-    def no_launch(*_):
-        raise AssertionError("launched")
-
-    monkeypatch.setattr(type(open_device("cpu")), "launch", no_launch)
-    for array, layout, word in bad_tensors():
-        with pytest.raises(TensorError, match=word):
-            operator(cvcli.as_tensor(array, layout), **operator.cases[0])
-    with pytest.raises(AssertionError, match="launched"):
-        operator(cvcli.as_tensor(sure(operator, operator.cases[0])), **operator.cases[0])
-
-
 @pytest.mark.parametrize("operator, case", CASES)
 def test_pointwise_operators_leave_alpha_alone(operator, case, device):
     for spec, array in every(operator, case, channels=(2, 4)):
@@ -307,7 +198,7 @@ def test_pointwise_operators_leave_alpha_alone(operator, case, device):
             if colours == 3:
                 alone = run(operator, array[..., :3].copy(), case, device)
                 assert_same(got[..., :3], alone)
-        elif got.size > array.size:
+        elif is_move(operator, case) and got.size > array.size:
             # A move takes alpha along; what a pad adds is told apart from nothing at all.
             assert not np.array_equal(got[..., :1], got[..., colours:])
 
@@ -320,7 +211,7 @@ def test_every_float_gives_a_defined_result(operator, case, device):
         if is_pointwise(operator, case):
             colours = got[..., : 3 if spec.channels == 4 else 1 if spec.channels == 2 else None]
             assert set(np.unique(bits(colours[np.isnan(colours)]))) <= {0x7FC00000}
-        elif spec.channels == 1 and "value" not in case:
+        elif spec.channels == 1 and "value" not in case and is_move(operator, case):
             # A move of one float is a move of its four bytes, signalling NaNs included.
             moved = run(operator, array.view(np.uint8), case, device)
             assert_same(got.view(np.uint8), moved)
@@ -385,6 +276,4 @@ def test_cases_cover_what_the_tests_rely_on():
 
 
 def _specs(size):
-    from cvcli.core.spec import ImageSpec
-
     return [ImageSpec(*size, channels, dtype) for channels in CHANNELS for dtype in DTYPES]

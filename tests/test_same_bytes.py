@@ -19,13 +19,13 @@ from conftest import (
     run_ragged,
     specs_for,
     sprinkle,
+    step_by_step,
     view,
 )
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import cvcli
-from cvcli.core.chain import Chain
 from cvcli.core.spec import ImageSpec
 from cvcli.ops import operators
 
@@ -48,7 +48,8 @@ def test_fixed_sizes(operator, case):
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 def test_random_sizes(operator, case, data):
     height, width = data.draw(st.tuples(st.integers(1, 200), st.integers(1, 2500)))
-    channels, dtype = data.draw(st.sampled_from(CHANNELS)), data.draw(st.sampled_from(DTYPES))
+    kinds = {(spec.channels, spec.dtype) for spec in specs_for(operator, case)}
+    channels, dtype = data.draw(st.sampled_from(sorted(kinds)))
     spec = ImageSpec(height, width, channels, dtype)
     if not accepts(operator, case, spec):
         spec = ImageSpec(height + 20, width + 20, channels, dtype)
@@ -60,6 +61,9 @@ def test_random_sizes(operator, case, data):
 def test_rows_with_gaps(operator, case):
     """A view into a larger batch: rows start anywhere and lie further apart than packed."""
     for spec in specs_for(operator, case, sizes=((1, 1), (17, 11), (45, 700))):
+        target = chain_of(operator, case).plan(spec).target
+        if target.planar:
+            continue
         whole = noise((spec.height + 2, spec.width + 5, spec.channels), spec.dtype)
         tensor = cvcli.as_tensor(whole).to(CUDA)
         at = tensor.strides[0] + 3 * tensor.strides[1]
@@ -67,7 +71,6 @@ def test_rows_with_gaps(operator, case):
         packed = np.ascontiguousarray(whole[1:-1, 3:-2])
         assert_same(operator(part, **case).numpy(), run(operator, packed, case))
         # The result goes into a view too; what lies around it stays.
-        target = chain_of(operator, case).plan(spec).target
         frame = noise((target.height + 2, target.width + 3, target.channels), spec.dtype, 5)
         room = cvcli.as_tensor(frame).to(CUDA)
         at = room.strides[0] + 2 * room.strides[1]
@@ -81,9 +84,7 @@ def test_rows_with_gaps(operator, case):
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_a_chain_of_five_equals_its_steps_on_both(data, array):
     steps = data.draw(chains(ImageSpec(*array.shape, array.dtype.name), least=5, most=5))
-    wanted = array
-    for step in steps:
-        wanted = run_chain(Chain((step,)), wanted)
+    wanted = step_by_step(steps, array)
     assert_same(run_chain(steps, array), wanted)
     assert_same(run_chain(steps, array, CUDA), wanted)
 

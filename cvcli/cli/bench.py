@@ -119,7 +119,8 @@ class Inputs:
 
         target = plan.target
         device = self.engine.device.name
-        return Tensor.empty((self.count, *target.shape), target.dtype, "NHWC", device)
+        shape = (self.count, *target.shape)
+        return Tensor.empty(shape, target.dtype, f"N{target.layout}", device)
 
     def keep_busy(self) -> None:
         """Queue copies that give the host time to queue what is to be timed."""

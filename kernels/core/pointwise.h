@@ -3,12 +3,12 @@
 
 #include "core/image.h"
 #include "core/pixel.h"
+#include "core/pixels.h"
 
 // Follows an operator's struct and makes its host exports; NVRTC needs only the struct.
 #if CVCLI_CUDA
 #define CVCLI_POINTWISE(name, Operator)
 #else
-#include "core/pixels.h"
 #include "core/pointwise_cpu.h"
 #define CVCLI_POINTWISE(name, Operator)                                                     \
     CVCLI_EXPORT void cvcli_table_##name(const double* params, int32_t levels, void* out) { \
