@@ -33,7 +33,15 @@ class Layout:
     planar: bool
 
 
-class Pattern(ABC):
+class Part(ABC):
+    """Anything a step is made of that adds passes in a way of its own."""
+
+    @abstractmethod
+    def extend(self, passes: tuple[Pass, ...], label: str) -> tuple[Pass, ...]:
+        """Return passes with this one put behind, or joined to the last one."""
+
+
+class Pattern(Part):
     """What a pass computes: an access pattern of ``kernels/core/patterns`` with its parameters.
 
     Made for a ``source`` (what it reads, after the steps before it) and a ``target`` (what it
@@ -95,7 +103,6 @@ class Pattern(ABC):
         return part
 
     def extend(self, passes: tuple[Pass, ...], label: str) -> tuple[Pass, ...]:
-        """Return passes with this one put behind, or joined to the last one."""
         last = passes[-1]
         if last.can_lead(self):
             lead = replace(last, before=last.after, after=(), pattern=self, target=self.target)
@@ -229,8 +236,8 @@ class Plan:
         return Plan(self.source, passes)
 
 
-Part = Move | Pointwise | Pixelwise | Layout | Pattern
-Lowered = Part | tuple[Part, ...]
+Piece = Move | Pointwise | Pixelwise | Layout | Part
+Lowered = Piece | tuple[Piece, ...]
 
 
 def first_pass(spec: ImageSpec) -> Pass:
@@ -248,8 +255,8 @@ def joined(first: str, second: str) -> str:
     return " + ".join(filter(None, (first, second)))
 
 
-def _extend(passes: tuple[Pass, ...], part: Part, label: str) -> tuple[Pass, ...]:
-    if isinstance(part, Pattern):
+def _extend(passes: tuple[Pass, ...], part: Piece, label: str) -> tuple[Pass, ...]:
+    if isinstance(part, Part):
         return part.extend(passes, label)
     more = _join(passes[-1], part, label)
     if more is not None:
