@@ -56,6 +56,8 @@ class Pattern(Part):
     joins: ClassVar[Literal["nothing", "samples", "all"]] = "all"
     """What may come before it in the same pass: nothing, table lookups, or any gather and step."""
 
+    leads: ClassVar[bool] = True
+    """Whether steps can follow it in the same pass."""
     windowed: ClassVar[bool] = False
     """Whether it can make a part of its result only, from ``y0`` and ``x0`` of its frame on."""
 
@@ -272,6 +274,8 @@ def _join(last: Pass, part: Move | Sample | Layout, label: str) -> Pass | None:
         # Samples that turn go fast by tiles, which know no other steps.
         turns = part.transpose or last.move.transpose
         return None if turns and not last.is_plain else last.moved(part, label)
+    if last.pattern is not None and not last.pattern.leads:
+        return None
     if isinstance(part, Layout):
         if last.move.transpose:
             return None
