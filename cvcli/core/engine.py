@@ -1,7 +1,7 @@
 """The one place where work is queued: each launch and copy gets exactly the barriers it needs.
 
 Read-after-write, write-after-read and write-after-write are kept by events, and only between
-different streams: within one stream, order is free.
+different streams: within one stream, order is free and no event is recorded.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from cvcli.core.memory import Buffer, EventPool, Mark, Marks, Pool
+from cvcli.core.marks import EventPool, Mark, Marks
+from cvcli.core.memory import Buffer, Pool
 from cvcli.core.stream import Stream
 from cvcli.devices import Device, Launch, open_device
 from cvcli.errors import UsageError
 
 _ENGINES: dict[str, Engine] = {}
 _LOCK = threading.Lock()
+_MANY_READERS = 8
 
 
 class Engine:
@@ -47,8 +49,8 @@ class Engine:
         return Buffer(self.device, pointer, nbytes, Marks(None, {}), self._retire, owner)
 
     def mark(self, stream: Stream) -> Mark:
-        """Return this point of a stream."""
-        return Mark(self.device, stream, self._events)
+        """Return a mark of this point of a stream, or of one later on."""
+        return stream.open_mark() or Mark(self.device, stream, self._events)
 
     def launch(
         self,
@@ -94,25 +96,32 @@ class Engine:
         buffer.unordered = False
 
     def _wait(self, mark: Mark, stream: Stream, *, order_only: bool = False) -> None:
+        # A query costs what a wait does, and is not needed again once the answer was yes.
+        if mark.over or (self.device.marks_late and mark.done()):
+            return
         if mark.device is not self.device:
             mark.synchronize()
-        elif mark.stream.key != stream.key:
+        elif mark.stream is None or mark.stream.key != stream.key:
             self.device.wait_event(stream.handle, mark.event, order_only=order_only)
 
     def _note(self, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream) -> None:
         """Take down that the work just queued reads and writes the buffers."""
-        mark = self.mark(stream)
+        mark = stream.open_mark() or Mark(self.device, stream, self._events)
         for buffer in reads:
-            buffer.marks.readers[stream.key] = mark
+            readers = buffer.marks.readers
+            readers[stream.key] = mark
+            if len(readers) > _MANY_READERS:
+                buffer.marks.forget_done()
         for buffer in writes:
             buffer.marks.writer = mark
             buffer.marks.readers.clear()
         for buffer in (*reads, *writes):
-            if buffer.producer is not None and buffer.producer.key != stream.key:
+            if buffer.producer is not None and buffer.producer.handle != stream.handle:
                 self.device.wait_event(buffer.producer.handle, mark.event)
 
     def _retire(self, buffer: Buffer) -> None:
-        self._limbo.append((buffer.owner, buffer.marks))
+        if not buffer.marks.done():
+            self._limbo.append((buffer.owner, buffer.marks))
 
     def _purge(self) -> None:
         while self._limbo and self._limbo[0][1].done():

@@ -54,6 +54,11 @@ class Device(ABC):
     name: str
     kind: str
     index: int
+    marks_late = False
+    """Whether an event may be recorded later than right after the work it stands for.
+
+    Not where it tells which work failed.
+    """
 
     @abstractmethod
     def allocate(self, nbytes: int) -> int:

@@ -52,6 +52,7 @@ class CudaDevice(Device):
     """One NVIDIA GPU."""
 
     kind = "cuda"
+    marks_late = True
 
     def __init__(self, index: int) -> None:
         self.name, self.index = f"cuda:{index}", index
