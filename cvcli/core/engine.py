@@ -74,6 +74,11 @@ class Engine:
             self.device.copy(dst.pointer + at, src.pointer + of, nbytes, stream.handle)
             self._note((src,), (dst,), stream)
 
+    def hand_over(self, buffer: Buffer, stream: Stream) -> None:
+        """Make a stream wait for every use of a buffer that has been queued."""
+        with self.lock:
+            self._order((), (buffer,), stream)
+
     def _order(self, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream) -> None:
         """Make the stream wait for whatever its next work must not overtake."""
         if self._limbo:
@@ -101,7 +106,7 @@ class Engine:
             return
         if mark.device is not self.device:
             mark.synchronize()
-        elif mark.stream is None or mark.stream.key != stream.key:
+        elif not _same(mark.stream, stream):
             self.device.wait_event(stream.handle, mark.event, order_only=order_only)
 
     def _note(self, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream) -> None:
@@ -126,6 +131,13 @@ class Engine:
     def _purge(self) -> None:
         while self._limbo and self._limbo[0][1].done():
             self._limbo.popleft()
+
+
+def _same(one: Stream | None, other: Stream) -> bool:
+    """Return whether two objects are one stream, of which the second one is in use just now."""
+    if one is None:
+        return False
+    return one.key == other.key or (one.lasting and one.handle == other.handle)
 
 
 def _pool_limit(device: Device) -> int:
