@@ -10,12 +10,16 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from cvcli.core.marks import EventPool, Mark, Marks
 from cvcli.core.memory import Buffer, Pool
 from cvcli.core.stream import Stream
-from cvcli.devices import Device, Launch, open_device
+from cvcli.devices import Copy, Device, Launch, open_device
 from cvcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from cvcli.core.capture import Recorder
 
 _ENGINES: dict[str, Engine] = {}
 _LOCK = threading.Lock()
@@ -29,6 +33,8 @@ class Engine:
         self.device = device
         self._events = EventPool(device)
         self.lock = threading.RLock()
+        self.recorders: dict[int, Recorder] = {}
+        """Who takes down what is queued on a stream instead, by the stream's key."""
         self._limbo: deque[tuple[object, Marks]] = deque()
         limit = _pool_limit(device)
         self.memory = Pool(device, staging=False, limit=limit)
@@ -48,6 +54,12 @@ class Engine:
         """Wrap foreign memory; its owner lives at least until our last use of it is over."""
         return Buffer(self.device, pointer, nbytes, Marks(None, {}), self._retire, owner)
 
+    def release(self) -> int:
+        """Free all idle memory after its last use; return the bytes freed."""
+        with self.lock:
+            self._purge()
+        return sum(pool.release() for pool in {self.memory, self.staging})
+
     def mark(self, stream: Stream) -> Mark:
         """Return a mark of this point of a stream, or of one later on."""
         return stream.open_mark() or Mark(self.device, stream, self._events)
@@ -61,6 +73,9 @@ class Engine:
     ) -> None:
         """Queue a kernel that reads and writes the given buffers."""
         with self.lock:
+            if self.recorders and stream.key in self.recorders:
+                self.recorders[stream.key].launch(launch, reads, writes)
+                return
             self._order(reads, writes, stream)
             self.device.launch(launch, stream._handle)
             self._note(reads, writes, stream)
@@ -69,10 +84,23 @@ class Engine:
         self, dst: Buffer, src: Buffer, nbytes: int, stream: Stream, *, at: int = 0, of: int = 0
     ) -> None:
         """Queue a copy of ``nbytes`` from ``src`` at byte ``of`` to ``dst`` at byte ``at``."""
+        to, source = dst.pointer + at, src.pointer + of
         with self.lock:
+            recorder = self.recorders.get(stream.key)
+            if recorder is not None and not recorder.copy(dst, src, Copy(to, source, nbytes)):
+                return
             self._order((src,), (dst,), stream)
-            self.device.copy(dst.pointer + at, src.pointer + of, nbytes, stream.handle)
+            self.device.copy(to, source, nbytes, stream.handle)
             self._note((src,), (dst,), stream)
+
+    def launch_graph(
+        self, graph: int, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream
+    ) -> None:
+        """Queue a graph of the device that reads and writes the given buffers."""
+        with self.lock:
+            self._order(reads, writes, stream)
+            self.device.launch_graph(graph, stream.handle)
+            self._note(reads, writes, stream)
 
     def hand_over(self, buffer: Buffer, stream: Stream) -> None:
         """Make a stream wait for every use of a buffer that has been queued."""
@@ -160,3 +188,8 @@ def engine_of(device: Device | str) -> Engine:
         if opened.name not in _ENGINES:
             _ENGINES[opened.name] = Engine(opened)
         return _ENGINES[opened.name]
+
+
+def engines() -> list[Engine]:
+    """Return the engines of the devices that have been used."""
+    return list(_ENGINES.values())

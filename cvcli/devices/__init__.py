@@ -1,6 +1,6 @@
 """Devices: where memory lives and kernels run. They see pointers and handles, never a Tensor."""
 
-from cvcli.devices.base import Device, Kernel, Launch
+from cvcli.devices.base import Copy, Device, Kernel, Launch
 from cvcli.devices.find import default_device_name, gpu_count, open_device
 
-__all__ = ["Device", "Kernel", "Launch", "default_device_name", "gpu_count", "open_device"]
+__all__ = ["Copy", "Device", "Kernel", "Launch", "default_device_name", "gpu_count", "open_device"]

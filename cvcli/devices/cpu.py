@@ -1,7 +1,4 @@
-"""The CPU device: compiled kernels, and streams that are in-order queues.
-
-A stream has a worker thread of its own, or is driven by the thread that waits for it.
-"""
+"""The CPU device: compiled kernels, and streams that are in-order queues."""
 
 from __future__ import annotations
 
@@ -9,16 +6,14 @@ import ctypes
 import os
 import platform
 import sys
-import threading
-import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 
-from cvcli.devices.base import Device, Kernel, Launch
+from cvcli.devices.base import Copy, Device, Kernel, Launch
+from cvcli.devices.queues import DrivenQueue, Point, Queue
 from cvcli.errors import DeviceError, OutOfMemoryError
 
 SIMD_LEVELS = ("baseline", "avx2", "avx512")
@@ -119,125 +114,6 @@ def float_samples(functor: str, params: bytes, samples: bytes, channels: int) ->
     return row.raw
 
 
-class _Point:
-    """One recording of an event; it carries the failure of the work before it."""
-
-    def __init__(self, queue: _Queue | _DrivenQueue | None = None) -> None:
-        self._queue, self._error = queue, None if queue is None else queue.error
-        self._done = threading.Event()
-        self.time = 0.0
-
-    def complete(self) -> None:
-        self._error = None if self._queue is None else self._queue.error
-        self.time = time.perf_counter()
-        self._done.set()
-
-    def is_done(self) -> bool:
-        return self._done.is_set()
-
-    def reach(self) -> None:
-        """Block until the point is reached, running its stream if that waits for this thread."""
-        if isinstance(self._queue, _DrivenQueue) and self._queue.is_mine():
-            self._queue.drain()
-        self.wait()
-
-    def wait(self) -> None:
-        self._done.wait()
-        _raise(self._error)
-
-    def pass_by(self) -> None:
-        self._done.wait()
-
-
-def _raise(error: BaseException | None) -> None:
-    if isinstance(error, DeviceError):
-        raise error
-    if error is not None:
-        raise DeviceError(f"cpu: a kernel failed ({error})") from error
-
-
-class _Queue:
-    """One stream: a thread that runs tasks in the order they were put.
-
-    ``error`` is the first failure since the stream was last waited for.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._tasks: deque[Callable[[], None] | None] = deque()
-        self._change = threading.Condition()
-        self._busy = False
-        self.error: BaseException | None = None
-        threading.Thread(target=self._run, name=name, daemon=True).start()
-
-    def put(self, task: Callable[[], None] | None) -> None:
-        with self._change:
-            self._tasks.append(task)
-            self._change.notify_all()
-
-    def idle(self) -> bool:
-        with self._change:
-            return not self._tasks and not self._busy
-
-    def join(self) -> None:
-        with self._change:
-            self._change.wait_for(lambda: not self._tasks and not self._busy)
-            error, self.error = self.error, None
-        _raise(error)
-
-    def _run(self) -> None:
-        while (task := self._next()) is not None:
-            try:
-                task()
-            except BaseException as error:
-                self.error = self.error or error
-            # The task holds buffers; they must go back to the pool before the stream is idle.
-            del task
-
-    def _next(self) -> Callable[[], None] | None:
-        with self._change:
-            self._busy = False
-            if not self._tasks:
-                self._change.notify_all()
-            self._change.wait_for(lambda: bool(self._tasks))
-            self._busy = True
-            return self._tasks.popleft()
-
-
-class _DrivenQueue:
-    """A stream without a thread: its tasks run, in order, in the thread that made it.
-
-    They run when that thread waits for the stream. All of them do, whatever fails: others may
-    wait for what comes later.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: deque[Callable[[], None]] = deque()
-        self._owner = threading.get_ident()
-        self.error: BaseException | None = None
-
-    def is_mine(self) -> bool:
-        return self._owner == threading.get_ident()
-
-    def put(self, task: Callable[[], None] | None) -> None:
-        if task is not None:
-            self._tasks.append(task)
-
-    def idle(self) -> bool:
-        return not self._tasks
-
-    def drain(self) -> None:
-        while self._tasks:
-            try:
-                self._tasks.popleft()()
-            except BaseException as error:
-                self.error = self.error or error
-
-    def join(self) -> None:
-        self.drain()
-        error, self.error = self.error, None
-        _raise(error)
-
-
 class CpuDevice(Device):
     """Host memory, and kernels compiled for this processor."""
 
@@ -246,9 +122,10 @@ class CpuDevice(Device):
     def __init__(self) -> None:
         self._library = native()
         self._handles = count(1)
-        self._streams: dict[int, _Queue | _DrivenQueue] = {0: _Queue("cvcli-stream-0")}
-        self._events: dict[int, _Point] = {}
+        self._streams: dict[int, Queue | DrivenQueue] = {0: Queue("cvcli-stream-0")}
+        self._events: dict[int, Point] = {}
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self._graphs: dict[int, list[Callable[[], None]]] = {}
         self.threads = cpu_threads()
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cvcli-band")
 
@@ -268,7 +145,7 @@ class CpuDevice(Device):
 
     def create_stream(self) -> int:
         handle = next(self._handles)
-        self._streams[handle] = _Queue(f"cvcli-stream-{handle}")
+        self._streams[handle] = Queue(f"cvcli-stream-{handle}")
         return handle
 
     def create_driven_stream(self) -> int:
@@ -278,7 +155,7 @@ class CpuDevice(Device):
         cache. Only that thread may use the stream, and it must wait for it in the end.
         """
         handle = next(self._handles)
-        self._streams[handle] = _DrivenQueue()
+        self._streams[handle] = DrivenQueue()
         return handle
 
     def destroy_stream(self, stream: int) -> None:
@@ -292,7 +169,7 @@ class CpuDevice(Device):
 
     def create_event(self, timing: bool) -> int:
         handle = next(self._handles)
-        self._events[handle] = point = _Point()
+        self._events[handle] = point = Point()
         point.complete()
         return handle
 
@@ -302,7 +179,7 @@ class CpuDevice(Device):
     def record_event(self, event: int, stream: int) -> None:
         # What waits for an earlier recording has that point, and keeps it.
         queue = self._streams[stream]
-        self._events[event] = point = _Point(queue)
+        self._events[event] = point = Point(queue)
         queue.put(point.complete)
 
     def wait_event(self, stream: int, event: int, *, order_only: bool = False) -> None:
@@ -321,15 +198,31 @@ class CpuDevice(Device):
     def synchronize(self) -> None:
         for queue in list(self._streams.values()):
             # A driven stream runs in its own thread only.
-            if isinstance(queue, _Queue):
+            if isinstance(queue, Queue):
                 queue.join()
 
     def copy(self, dst: int, src: int, nbytes: int, stream: int) -> None:
-        self._streams[stream].put(lambda: _memmove(dst, src, nbytes))
+        self._streams[stream].put(partial(_memmove, dst, src, nbytes))
 
     def launch(self, launch: Launch, stream: int) -> None:
-        args = type(launch.args).from_buffer_copy(launch.args)
-        self._streams[stream].put(lambda: self._run(launch, args))
+        self._streams[stream].put(self._task(launch))
+
+    def create_graph(self, work: Sequence[Launch | Copy]) -> int:
+        handle = next(self._handles)
+        self._graphs[handle] = [self._task(piece) for piece in work]
+        return handle
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        for task in self._graphs[graph]:
+            self._streams[stream].put(task)
+
+    def destroy_graph(self, graph: int) -> None:
+        del self._graphs[graph]
+
+    def _task(self, work: Launch | Copy) -> Callable[[], None]:
+        if isinstance(work, Copy):
+            return partial(_memmove, work.dst, work.src, work.nbytes)
+        return partial(self._run, work, type(work.args).from_buffer_copy(work.args))
 
     def memory_info(self) -> tuple[int, int]:
         try:

@@ -7,14 +7,15 @@ library, which was found before.
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ctypes import byref, c_uint, c_void_p
 from typing import Any
 
 from cupy_backends.cuda.api import runtime
 
 from cvcli.devices import find, nvrtc
-from cvcli.devices.base import Device, Kernel, Launch
+from cvcli.devices.base import Copy, Device, Kernel, Launch
 from cvcli.devices.geometry import grid_of
 from cvcli.errors import DeviceError, OutOfMemoryError
 
@@ -137,14 +138,51 @@ class CudaDevice(Device):
 
     def launch(self, launch: Launch, stream: int) -> None:
         runtime.setDevice(self.index)
-        native = launch.native
-        if native is None:
-            function = self._function(launch.kernel)
-            native = launch.native = _Native(launch, function)
+        native = launch.native or self._prepare(launch)
         native.config.stream = stream
         status = self._launch(*native.arguments)
         if status:
             raise DeviceError(f"{self.name}: a kernel can't be launched ({_named(status)})")
+
+    def create_graph(self, work: Sequence[Launch | Copy]) -> int:
+        # Loading a kernel may synchronise, which a stream that is being captured forbids.
+        for piece in work:
+            if isinstance(piece, Launch):
+                self._prepare(piece)
+        stream = self.create_stream()
+        try:
+            graph = self._captured(work, stream)
+        finally:
+            self.destroy_stream(stream)
+        try:
+            return int(self._call(runtime.graphInstantiate, graph))
+        finally:
+            self._call(runtime.graphDestroy, graph)
+
+    def _captured(self, work: Sequence[Launch | Copy], stream: int) -> int:
+        # Other threads may allocate meanwhile, which the stricter modes forbid.
+        self._call(runtime.streamBeginCapture, stream, runtime.streamCaptureModeRelaxed)
+        try:
+            for piece in work:
+                if isinstance(piece, Launch):
+                    self.launch(piece, stream)
+                else:
+                    self.copy(piece.dst, piece.src, piece.nbytes, stream)
+        except BaseException:
+            with suppress(DeviceError):
+                self._call(runtime.graphDestroy, self._call(runtime.streamEndCapture, stream))
+            raise
+        return int(self._call(runtime.streamEndCapture, stream))
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        self._call(runtime.graphLaunch, graph, stream)
+
+    def destroy_graph(self, graph: int) -> None:
+        self._call(runtime.graphExecDestroy, graph)
+
+    def _prepare(self, launch: Launch) -> _Native:
+        native = launch.native = _Native(launch, self._function(launch.kernel))
+        return native
 
     def _function(self, kernel: Kernel) -> int:
         return self._functions.get(kernel) or self._load(kernel)
