@@ -145,12 +145,18 @@ class Engine:
             readers[stream.key] = mark
             if len(readers) > _MANY_READERS:
                 buffer.marks.forget_done()
+            if buffer.producer is not None:
+                self._hold_off(buffer.producer, mark, stream)
         for buffer in writes:
             buffer.marks.writer = mark
             buffer.marks.readers.clear()
-        for buffer in (*reads, *writes):
-            if buffer.producer is not None and buffer.producer.handle != stream.handle:
-                self.device.wait_event(buffer.producer.handle, mark.event)
+            if buffer.producer is not None:
+                self._hold_off(buffer.producer, mark, stream)
+
+    def _hold_off(self, producer: Stream, mark: Mark, stream: Stream) -> None:
+        """Make a producer's stream wait: it may overwrite or reuse its memory next."""
+        if producer.handle != stream.handle:
+            self.device.wait_event(producer.handle, mark.event)
 
     def _retire(self, buffer: Buffer) -> None:
         if not buffer.marks.done():

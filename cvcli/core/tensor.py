@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -237,9 +238,7 @@ class Tensor:
         It names the stream that last wrote the tensor, so a consumer that follows it needs no
         synchronising by hand. Raises `TensorError` for a tensor on the CPU.
         """
-        from cvcli.core.lend import CudaView
-
-        return CudaView(self)
+        return _lending().CudaView(self)
 
     def __dlpack__(
         self,
@@ -255,15 +254,12 @@ class Tensor:
         the legacy default stream, 2 the per-thread one, -1 asks for no wait. On the CPU the host
         waits. Raises `BufferError` for what can't be served, `ParameterError` for stream 0.
         """
-        from cvcli.core.lend import to_dlpack
-
-        return to_dlpack(self, stream, max_version, dl_device, copy)
+        return _lending().to_dlpack(self, stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Return DLPack's device type, 1 for the CPU and 2 for CUDA, and the device's index."""
-        from cvcli.core.lend import device_of
-
-        return device_of(self)
+        place: tuple[int, int] = _lending().device_of(self)
+        return place
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.generic]:
         import numpy as np
@@ -292,6 +288,14 @@ class Tensor:
             "data": (self.pointer, self.buffer.read_only),
             "strides": self.strides,
         }
+
+
+@cache
+def _lending() -> Any:
+    """Return the module that needs this one."""
+    from cvcli.core import lend
+
+    return lend
 
 
 def packed_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:

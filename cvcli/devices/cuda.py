@@ -59,25 +59,42 @@ class CudaDevice(Device):
         self.name, self.index = f"cuda:{index}", index
         self._functions: dict[Kernel, int] = {}
         self._lock = threading.Lock()
-        self._use()
+        self._alone = find.gpu_count() == 1
+        self._leave(self._enter())
         self.compute = find.describe_gpu(index).compute
         library = find.driver()
         if library is None:
             raise DeviceError(f"{self.name}: there is no NVIDIA driver on this machine")
         self._driver, self._launch = library, library.cuLaunchKernelEx
 
-    def _use(self) -> None:
-        """Make this device current for the calling thread."""
+    def _enter(self) -> int | None:
+        """Make this device current for the calling thread; return the one to go back to, if any.
+
+        Where there are several, other libraries go by the current one.
+        """
+        if self._alone:
+            runtime.setDevice(self.index)
+            return None
+        before: int = runtime.getDevice()
+        # Even so a thread may have no context yet.
         runtime.setDevice(self.index)
+        return None if before == self.index else before
+
+    @staticmethod
+    def _leave(before: int | None) -> None:
+        if before is not None:
+            runtime.setDevice(before)
 
     def _call(self, function: Callable[..., Any], *args: object) -> Any:
-        self._use()
+        before = self._enter()
         try:
             return function(*args)
         except runtime.CUDARuntimeError as error:
             if error.status == _OUT_OF_MEMORY:
                 raise OutOfMemoryError(f"{self.name}: out of memory") from None
             raise DeviceError(f"{self.name}: {error}") from None
+        finally:
+            self._leave(before)
 
     def allocate(self, nbytes: int) -> int:
         return int(self._call(runtime.malloc, nbytes))
@@ -137,10 +154,12 @@ class CudaDevice(Device):
         return int(free), int(total)
 
     def launch(self, launch: Launch, stream: int) -> None:
-        runtime.setDevice(self.index)
         native = launch.native or self._prepare(launch)
         native.config.stream = stream
+        before = self._enter()
         status = self._launch(*native.arguments)
+        if before is not None:
+            self._leave(before)
         if status:
             raise DeviceError(f"{self.name}: a kernel can't be launched ({_named(status)})")
 
@@ -194,6 +213,9 @@ class CudaDevice(Device):
             return self._functions[kernel]
 
     def _module(self, kernel: Kernel) -> int:
+        return int(self._call(self._loaded, kernel))
+
+    def _loaded(self, kernel: Kernel) -> int:
         code, module, function = nvrtc.cubin(kernel, self.compute), c_void_p(), c_void_p()
         status = self._driver.cuModuleLoadData(byref(module), code)
         if not status:
@@ -210,3 +232,10 @@ def _named(status: int) -> str:
     if library is None or library.cuGetErrorName(status, byref(name)) or name.value is None:
         return f"error {status}"
     return name.value.decode()
+
+
+def array_library() -> Any:
+    """Return CuPy itself, whose arrays others hand us and take from us."""
+    import cupy
+
+    return cupy
