@@ -22,7 +22,8 @@ from cvcli.core.wrap import number_named, wrap
 from cvcli.devices.find import driver
 from cvcli.errors import TensorError
 
-_LEGACY, _PER_THREAD = 1, 2
+# No stream at all, the legacy default stream, and each thread's own.
+_LAST_SENTINEL = 2
 _POINTER_DEVICE = 9
 _PICTURES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")
 _NEEDED = {"shape", "typestr", "data", "version"}
@@ -113,7 +114,7 @@ def _from_cuda(obj: Any, interface: dict[str, Any], layout: str | None) -> Tenso
     tensor = wrap(engine, pointer or 0, tuple(shape), strides, name, layout, obj)
     buffer = tensor.buffer
     buffer.read_only = bool(read_only)
-    _capture(buffer, interface.get("stream", _LEGACY))
+    _capture(buffer, interface.get("stream", _LAST_SENTINEL))
     return tensor
 
 
@@ -148,9 +149,10 @@ def _capture(buffer: Buffer, handle: Any) -> None:
     """Take down what the producer says of its pending work."""
     if handle is None or handle == -1:
         return
-    known = isinstance(handle, int) and handle > 0
-    buffer.producer = Stream._wrap(buffer.device, handle if known else _LEGACY)
-    if known and handle > _PER_THREAD:
+    real = isinstance(handle, int) and handle > _LAST_SENTINEL
+    # A thread's own default stream waits for the legacy one too, whichever thread asks.
+    buffer.producer = Stream._wrap(buffer.device, handle if real else 0)
+    if real:
         buffer.marks.writer = engine_of(buffer.device).mark(buffer.producer)
     else:
         buffer.unordered = True

@@ -286,7 +286,7 @@ class Tensor:
             "shape": self.shape,
             "typestr": self.form.typestr,
             "data": (self.pointer, self.buffer.read_only),
-            "strides": self.strides,
+            "strides": None if self.is_packed else self.strides,
         }
 
 
