@@ -200,3 +200,16 @@ def test_work_after_a_recorded_mark_gets_a_new_one(late):
     first = engine.mark(stream)
     assert engine.mark(stream) is first
     assert first.event and engine.mark(stream) is not first
+
+
+def test_an_event_of_the_user_parts_the_work_before_it_from_that_after(late):
+    x, one, other, gate = resident(late), *(Stream(late) for _ in range(3))
+    y = cvcli.flip(x, -1, stream=one)
+    one.record()
+    with held(gate):
+        one.wait(gate)
+        z = cvcli.flip(x, -1, stream=one)
+        back = cvcli.flip(y, -1, stream=other)
+        other.sync()
+        assert not one.query() and y.buffer.marks.writer is not z.buffer.marks.writer
+    assert_same(back.numpy(), PICTURE)

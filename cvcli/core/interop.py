@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 from cvcli.core.dlpack import from_dlpack
 from cvcli.core.engine import Engine, engine_of
+from cvcli.core.lend import CudaView
 from cvcli.core.memory import Buffer
 from cvcli.core.stream import Stream
 from cvcli.core.tensor import Tensor, form_of
@@ -39,6 +41,8 @@ def as_tensor(obj: Any, layout: str | None = None) -> Tensor:
     operators say which they take. ``layout`` names each axis, such as ``NHWC``; by default it is
     ``HW``, ``HWC`` or ``NHWC`` by the number of axes. Raises `TensorError`.
     """
+    if isinstance(obj, CudaView):
+        obj = obj.tensor
     if isinstance(obj, Tensor):
         return obj if layout in (None, obj.layout) else _relabel(obj, str(layout))
     interface, problem = _cuda_interface(obj)
@@ -151,8 +155,19 @@ def _capture(buffer: Buffer, handle: Any) -> None:
         return
     real = isinstance(handle, int) and handle > _LAST_SENTINEL
     # A thread's own default stream waits for the legacy one too, whichever thread asks.
-    buffer.producer = Stream._wrap(buffer.device, handle if real else 0)
+    owner = _current(handle) if real else None
+    buffer.producer = Stream._wrap(buffer.device, handle if real else 0, owner)
     if real:
         buffer.marks.writer = engine_of(buffer.device).mark(buffer.producer)
     else:
         buffer.unordered = True
+
+
+def _current(handle: int) -> object:
+    """Return CuPy's current stream if it is this one, to keep it from being destroyed."""
+    cupy = sys.modules.get("cupy")
+    # Without a GPU there is none.
+    with suppress(AttributeError, RuntimeError):
+        stream = cupy.cuda.get_current_stream() if cupy is not None else None
+        return stream if stream is not None and stream.ptr == handle else None
+    return None

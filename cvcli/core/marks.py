@@ -58,6 +58,10 @@ class Mark:
         """The event of this point, recorded by now."""
         return self._found[None] if self._found else self._record()
 
+    def seal(self) -> None:
+        """Let it stand for the work so far and no more."""
+        _ = self.event
+
     def done(self) -> bool:
         """Return whether the work is over; never wait."""
         if self._found and not self.over:

@@ -174,6 +174,10 @@ class Event:
         if stream.device != self.device:
             raise DeviceError(f"event: the stream must be on {self.device}, got {stream.device}")
         self._device.record_event(self._handle, stream.handle)
+        mark = stream.open_mark()
+        if mark is not None:
+            # Whoever marks a point waits for work before it: that must not mean work after it.
+            mark.seal()
         return self
 
     def query(self) -> bool:
