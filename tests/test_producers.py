@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import re
 import time
 from collections import Counter
 
 import numpy as np
 import pytest
-from conftest import assert_same, held, noise
+from conftest import ROOT, assert_same, held, noise
 from PIL import Image
 
 import cvcli
@@ -290,6 +291,15 @@ def test_the_issues_program_on_a_gpu():
     result = cupy.asarray(out.cuda())
     assert result.data.ptr == out.pointer and target.device == "cuda:0"
     assert_same(cupy.asnumpy(result), np.ascontiguousarray(host_array[:, ::-1, ::-1]))
+
+
+@pytest.mark.gpu
+def test_the_program_of_the_readme():
+    (program,) = re.findall(r"```py\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names = {"host_array": noise((1, 61, 83, 3), "uint8")}
+    exec(program, names)
+    wanted = np.ascontiguousarray(names["host_array"][:, ::-1, ::-1])
+    assert_same(names["result"].get(), wanted)
 
 
 @pytest.mark.gpu
