@@ -16,10 +16,12 @@ from conftest import assert_same, noise
 import cvcli
 from cvcli.core import engine as engines
 from cvcli.core import interop
+from cvcli.core import stream as streams
 from cvcli.core.engine import engine_of
 from cvcli.core.tensor import Tensor
 from cvcli.devices import find
 from cvcli.errors import DeviceError, ParameterError
+from cvcli.ops import operators
 
 PICTURE = noise((224, 224, 3), "uint8")
 LAUNCH = "cuLaunchKernelEx"
@@ -116,12 +118,20 @@ def runtime(monkeypatch, request):
     monkeypatch.setattr(find, "describe_gpu", lambda i: find.Gpu(i, "none", (9, 0), 1 << 31))
     monkeypatch.setattr(interop, "_engine_at", lambda index: engine_of(f"cuda:{index}"))
     monkeypatch.setattr(interop, "_device_of", lambda pointer: 0)
+    monkeypatch.setattr(streams, "_DEFAULTS", {})
     for index in range(gpus):
         device = cuda.CudaDevice(index)
         monkeypatch.setitem(find._DEVICES, device.name, device)
         monkeypatch.setitem(engines._ENGINES, device.name, engines.Engine(device))
     fake.driver = driver
     yield fake
+    # Nothing of this device may be left to be destroyed later, by the real runtime.
+    for operator in operators():
+        operator._chain.cache_clear()
+    for index in range(gpus):
+        del find._DEVICES[f"cuda:{index}"], engines._ENGINES[f"cuda:{index}"]
+    streams._DEFAULTS.clear()
+    del device
     gc.collect()
 
 

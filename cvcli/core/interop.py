@@ -75,10 +75,11 @@ def _from_numpy(obj: Any, layout: str | None) -> Tensor:
             "as_tensor: masked arrays can't be wrapped", tip="fill it first: array.filled(value)"
         )
     array = np.asarray(obj)
-    name = number_named(array.dtype if array.dtype.names else array.dtype.str)
-    engine = engine_of("cpu")
-    tensor = wrap(engine, array.ctypes.data, array.shape, array.strides, name, layout, array)
-    tensor.buffer.read_only = not array.flags.writeable
+    interface = array.__array_interface__
+    pointer, read_only = interface["data"]
+    name, strides = number_named(interface["typestr"]), interface["strides"]
+    tensor = wrap(engine_of("cpu"), pointer, array.shape, strides, name, layout, array)
+    tensor.buffer.read_only = read_only
     return tensor
 
 
