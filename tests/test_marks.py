@@ -213,3 +213,16 @@ def test_an_event_of_the_user_parts_the_work_before_it_from_that_after(late):
         other.sync()
         assert not one.query() and y.buffer.marks.writer is not z.buffer.marks.writer
     assert_same(back.numpy(), PICTURE)
+
+
+def test_work_after_an_idle_moment_is_not_taken_for_done(late):
+    x, one, gate = resident(late), Stream(late), Stream(late)
+    y = cvcli.flip(x, -1, stream=one)
+    one.sync()
+    assert y.buffer.marks.done()
+    with held(gate):
+        one.wait(gate)
+        z = cvcli.flip(y, -1, stream=one)
+        assert y.buffer.marks.writer.done() and not z.buffer.marks.done()
+        back = cvcli.flip(z, -1, stream=Stream(late))
+    assert_same(back.numpy(), np.ascontiguousarray(PICTURE[::-1, ::-1]))
