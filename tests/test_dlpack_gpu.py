@@ -24,12 +24,22 @@ def spinning(torch, cycles=200_000_000):
     torch.cuda._sleep(cycles)
 
 
+def sevens(torch):
+    """An image of sevens; the kernels used below are loaded, which may wait for the device."""
+    spinning(torch, 1)
+    warm = torch.full((64, 64, 3), 1, dtype=torch.uint8, device="cuda")
+    warm.add_(3).fill_(9)
+    (warm + 1).cpu()
+    array = torch.full((64, 64, 3), 7, dtype=torch.uint8, device="cuda")
+    cvcli.flip(cvcli.invert(cvcli.posterize(cvcli.as_tensor(array), 8)), 0).numpy()
+    torch.cuda.synchronize()
+    return array
+
+
 @pytest.mark.parametrize("where", ("side stream", "default stream"))
 def test_a_torch_producer_is_waited_for_without_a_device_wait(where, monkeypatch):
     torch = pytest.importorskip("torch")
-    theirs = torch.full((64, 64, 3), 7, dtype=torch.uint8, device="cuda")
-    cvcli.flip(cvcli.as_tensor(theirs), 0).numpy()
-    torch.cuda.synchronize()
+    theirs = sevens(torch)
     device, ours = open_device("cuda:0"), cvcli.Stream("cuda:0")
     waits = []
     monkeypatch.setattr(device, "synchronize", lambda: waits.append(1))
@@ -49,7 +59,7 @@ def test_a_torch_producer_is_waited_for_without_a_device_wait(where, monkeypatch
 @pytest.mark.parametrize("consumer", ("default", "side"))
 def test_a_torch_consumer_waits_for_our_writer(consumer):
     torch = pytest.importorskip("torch")
-    x = cvcli.as_tensor(torch.full((64, 64, 3), 7, dtype=torch.uint8, device="cuda"))
+    x = cvcli.as_tensor(sevens(torch))
     ours = cvcli.Stream("cuda:0")
     out = cvcli.invert(x, stream=ours)
     ours.sync()
@@ -97,6 +107,7 @@ def test_a_consumer_waits_for_our_readers_too():
     x = cvcli.posterize(cvcli.as_tensor(IMAGE).to("cuda:0"), 8)
     reader, theirs = cvcli.Stream("cuda:0"), cupy.cuda.Stream(non_blocking=True)
     cvcli.flip(x, -1, stream=reader).buffer.synchronize()
+    cupy.empty(IMAGE.shape, cupy.uint8).fill(0)
     with held(reader):
         turned = cvcli.flip(x, -1, stream=reader)
         with theirs:
