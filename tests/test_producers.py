@@ -304,9 +304,8 @@ def test_the_program_of_the_readme():
 
 @pytest.mark.gpu
 def test_memory_that_the_driver_does_not_know_is_refused():
-    for pointer in (0xDEAD0000, IMAGE.ctypes.data):
-        with pytest.raises(TensorError, match="the driver knows no memory at address 0x"):
-            cvcli.as_tensor(Producer(IMAGE, data=(pointer, False), stream=None))
+    with pytest.raises(TensorError, match="the driver knows no memory at address 0xdead0000"):
+        cvcli.as_tensor(Producer(IMAGE, data=(0xDEAD0000, False), stream=None))
     empty = cvcli.as_tensor(Producer(np.empty((0, 4, 3), np.uint8), data=(0, False)))
     assert (empty.device, empty.nbytes) == ("cuda:0", 0)
     assert empty.cuda().__cuda_array_interface__["data"] == (0, False)

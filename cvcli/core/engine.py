@@ -130,7 +130,7 @@ class Engine:
 
     def _wait(self, mark: Mark, stream: Stream, *, order_only: bool = False) -> None:
         # A query costs what a wait does, and is not needed again once the answer was yes.
-        if mark.over or (self.device.marks_late and mark.done()):
+        if mark.over or (mark.device.marks_late and mark.done()):
             return
         if mark.device is not self.device:
             mark.synchronize()

@@ -26,7 +26,7 @@ from cvcli.errors import TensorError
 
 # No stream at all, the legacy default stream, and each thread's own.
 _LAST_SENTINEL = 2
-_POINTER_DEVICE = 9
+_POINTER_DEVICE, _NO_DEVICE = 9, -2
 _PICTURES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")
 _NEEDED = {"shape", "typestr", "data", "version"}
 
@@ -145,7 +145,7 @@ def _device_of(pointer: int) -> int:
     query, index = _pointer_attribute(), ctypes.c_int()
     if query is None or not pointer:
         return 0
-    if query(index, _POINTER_DEVICE, pointer):
+    if query(index, _POINTER_DEVICE, pointer) or index.value == _NO_DEVICE:
         raise TensorError(f"as_tensor: the driver knows no memory at address {pointer:#x}")
     return max(index.value, 0)
 
