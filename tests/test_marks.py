@@ -229,3 +229,23 @@ def test_work_after_an_idle_moment_is_not_taken_for_done(late):
         assert y.buffer.marks.writer.done() and not z.buffer.marks.done()
         back = cvcli.flip(z, -1, stream=Stream(late))
     assert_same(back.numpy(), np.ascontiguousarray(PICTURE[::-1, ::-1]))
+
+
+def test_threads_that_share_marks_find_their_work_done(late):
+    """Each asks for events of the others' streams while those go on."""
+    x, failures = resident(late), []
+    results = [cvcli.flip(x, -1) for _ in range(4)]
+
+    def work(number):
+        stream = Stream(late)
+        for turn in range(60):
+            mine = cvcli.flip(results[(number + turn) % 4], -1, stream=stream)
+            results[number] = cvcli.flip(mine, -1, stream=stream)
+            failures.extend([number] * int((mine.numpy(stream) != PICTURE).any()))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

@@ -31,6 +31,7 @@ class Engine:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.default = Stream._wrap(device, 0)
         self._events = EventPool(device)
         self.lock = threading.RLock()
         self.recorders: dict[int, Recorder] = {}

@@ -119,7 +119,7 @@ def _from_cuda(obj: Any, interface: dict[str, Any], layout: str | None) -> Tenso
     tensor = wrap(engine, pointer or 0, tuple(shape), strides, name, layout, obj)
     buffer = tensor.buffer
     buffer.read_only = bool(read_only)
-    _capture(buffer, interface.get("stream", _LAST_SENTINEL))
+    _capture(engine, buffer, interface.get("stream", _LAST_SENTINEL))
     return tensor
 
 
@@ -150,18 +150,16 @@ def _device_of(pointer: int) -> int:
     return max(index.value, 0)
 
 
-def _capture(buffer: Buffer, handle: Any) -> None:
+def _capture(engine: Engine, buffer: Buffer, handle: Any) -> None:
     """Take down what the producer says of its pending work."""
     if handle is None or handle == -1:
         return
-    real = isinstance(handle, int) and handle > _LAST_SENTINEL
-    # A thread's own default stream waits for the legacy one too, whichever thread asks.
-    owner = _current(handle) if real else None
-    buffer.producer = Stream._wrap(buffer.device, handle if real else 0, owner)
-    if real:
-        buffer.marks.writer = engine_of(buffer.device).mark(buffer.producer)
+    if isinstance(handle, int) and handle > _LAST_SENTINEL:
+        buffer.producer = Stream._wrap(buffer.device, handle, _current(handle))
+        buffer.marks.writer = engine.mark(buffer.producer)
     else:
-        buffer.unordered = True
+        # A thread's own default stream waits for the legacy one too, whichever thread asks.
+        buffer.producer, buffer.unordered = engine.default, True
 
 
 def _current(handle: int) -> object:

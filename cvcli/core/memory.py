@@ -111,7 +111,7 @@ class Pool:
         With ``idle`` no use of its memory is pending, so the host may touch it at once.
         """
         size = size_class(nbytes)
-        if self._lent_nbytes > min(_LENT_NBYTES, self.limit):
+        if self._lent_nbytes > _LENT_NBYTES or self._lent_nbytes > self.limit:
             self._take_back()
         with self._lock:
             block = self._reuse(size, idle)
