@@ -58,15 +58,15 @@ class CudaView:
 def _stream_to_follow(buffer: Buffer) -> int | None:
     """Return a stream that is behind every use of a buffer so far, or None if there was none."""
     buffer.lent = True
-    engine, marks, stream = engine_of(buffer.device), buffer.marks, buffer.producer
+    engine, stream = engine_of(buffer.device), buffer.producer
     if buffer.unordered and stream is not None:
         engine.hand_over(buffer, stream)
-    mark = marks.writer or next(iter(marks.readers.values()), None)
-    if isinstance(mark, Captured):
-        mark.synchronize()
-    if mark is not None:
-        stream = mark.stream
-        if any(other.stream is not stream for other in marks.readers.values()):
+    marks = buffer.marks.all()
+    if marks and isinstance(marks[0], Captured):
+        marks[0].synchronize()
+    if marks:
+        stream = marks[0].stream
+        if any(mark.stream is not stream for mark in marks):
             engine.hand_over(buffer, stream)
     return None if stream is None else stream.handle or dlpack.LEGACY
 
