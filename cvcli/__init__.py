@@ -3,8 +3,9 @@
     import cvcli
     out = cvcli.flip(cvcli.as_tensor(array, "NHWC"), -1)
 
-One function an operator, plus `Tensor`, `Stream`, `Event`, `as_tensor`, `as_stream`, and
-`parse_chain` with `apply` to run what it returns; all are imported on first use.
+One function an operator, plus `Tensor`, `Stream`, `Event`, `as_tensor`, `as_stream`,
+`parse_chain` with `apply` to run what it returns, `capture` to repeat a sequence of operators
+cheaply, and `memory_info`, `free_memory` and `set_pool_limit`; all are imported on first use.
 """
 
 from importlib import import_module as _import_module
@@ -13,22 +14,44 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cvcli.core.apply import apply
+    from cvcli.core.capture import Graph, capture
     from cvcli.core.interop import as_tensor
     from cvcli.core.stream import Event, Stream, as_stream
     from cvcli.core.tensor import Tensor
+    from cvcli.core.usage import MemoryInfo, free_memory, memory_info, set_pool_limit
     from cvcli.ops import parse_chain
 
 __version__ = "0.1.0"
-__all__ = ["Event", "Stream", "Tensor", "apply", "as_stream", "as_tensor", "parse_chain"]
+__all__ = [
+    "Event",
+    "Graph",
+    "MemoryInfo",
+    "Stream",
+    "Tensor",
+    "apply",
+    "as_stream",
+    "as_tensor",
+    "capture",
+    "free_memory",
+    "memory_info",
+    "parse_chain",
+    "set_pool_limit",
+]
 
 _HOMES = {
     "Event": "cvcli.core.stream",
+    "Graph": "cvcli.core.capture",
+    "MemoryInfo": "cvcli.core.usage",
     "Stream": "cvcli.core.stream",
     "Tensor": "cvcli.core.tensor",
     "apply": "cvcli.core.apply",
     "as_stream": "cvcli.core.stream",
     "as_tensor": "cvcli.core.interop",
+    "capture": "cvcli.core.capture",
+    "free_memory": "cvcli.core.usage",
+    "memory_info": "cvcli.core.usage",
     "parse_chain": "cvcli.ops",
+    "set_pool_limit": "cvcli.core.usage",
 }
 
 

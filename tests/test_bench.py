@@ -182,3 +182,27 @@ def test_on_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert report["batch"] == 16
     assert len(report["rows"]) == 2
     assert "threads" not in report
+
+
+def test_what_calls_take_on_the_host(capsys: pytest.CaptureFixture[str]) -> None:
+    report = _json(capsys, "--host")
+    calls = ["flip(x, -1)", "flip(x, -1, out=y)", "as_tensor(numpy_array)", "numpy.asarray(x)"]
+    assert [row["call"] for row in report["rows"]] == calls
+    assert (report["size"], report["device"], report["repeat"]) == ("224x224", "cpu", 3)
+    for row in report["rows"]:
+        assert 0 < row["us"]["low"] <= row["us"]["median"] <= row["us"]["high"]
+    assert run_app([*SMALL, "--host"]) == 0
+    title, head, *rows = capsys.readouterr().out.splitlines()
+    assert "host time of one call" in title and head.split() == ["call", "us", "low", "high"]
+    assert len(rows) == 4 and len({len(line) for line in [head, *rows]}) == 1
+    for words in (["--host", "flip"], ["--host", "--chain", "flip --axis 0"]):
+        assert run_app([*SMALL, *words]) == 2
+        assert "--host must be without" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+def test_what_calls_take_on_the_host_of_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_app(["bench", "--host", "--device", "cuda", "--repeat", "3", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    calls = ["flip(x, -1)", "flip(x, -1, out=y)", "as_tensor(cupy_array)", "cupy.asarray(x.cuda())"]
+    assert [row["call"] for row in report["rows"]] == calls

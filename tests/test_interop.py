@@ -128,6 +128,18 @@ def test_as_stream_takes_what_names_a_handle():
             cvcli.as_stream(bad)
 
 
+def test_as_stream_takes_the_protocol_in_both_its_forms():
+    class Method:
+        def __cuda_stream__(self):
+            return 0, 0
+
+    for obj in (Method(), Foreign(__cuda_stream__=(0, 0))):
+        assert cvcli.as_stream(obj, "cpu").handle == 0
+    for bad in (True, -1, Foreign(ptr=-5), Foreign(ptr=True)):
+        with pytest.raises(UsageError, match="handle >= 0"):
+            cvcli.as_stream(bad, "cpu")
+
+
 def test_as_stream_keeps_the_other_stream_alive():
     """Else its library destroys the stream while ours still queues work on it."""
     foreign = Foreign(ptr=0, device_id=-1)
@@ -149,7 +161,9 @@ def test_as_stream_goes_where_the_other_stream_is(monkeypatch):
     monkeypatch.setattr(module, "open_device", lambda name: asked.append(name) or cpu)
     cvcli.as_stream(Foreign(ptr=0, device_id=3))
     cvcli.as_stream(Foreign(ptr=0, device_id=3), "cuda:1")
-    assert asked == ["cuda:3", "cuda:1"]
+    cvcli.as_stream(Foreign(cuda_stream=0, device_index=2))
+    cvcli.as_stream(Foreign(ptr=0, device_id=-1), "cpu")
+    assert asked == ["cuda:3", "cuda:1", "cuda:2", "cpu"]
 
 
 def test_a_missing_gpu_is_told():

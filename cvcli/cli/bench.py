@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cvcli.cli.bench_host import HEAD, HostRow, cells, measure_host
 from cvcli.cli.console import emit
+from cvcli.cli.tables import print_table
 from cvcli.errors import EXIT_FAILED, EXIT_OK, CvcliError, UsageError
 
 if TYPE_CHECKING:
@@ -242,6 +244,7 @@ def bench(
         ),
     ] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Timed launches an operator.")] = 50,
+    host: Annotated[bool, typer.Option("--host", help="Time calls on the host instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """Time operators on this machine, next to a plain copy of as many bytes.
@@ -255,6 +258,9 @@ def bench(
     on_cpu = place == "cpu"
     if threads is not None and not on_cpu:
         raise UsageError(f"--threads must go with --device cpu, got {place}")
+    if host:
+        _bench_host(place, [*(names or []), *(chain or [])], repeat, as_json)
+        return
     specs = _specs(dtype or ["uint8"], size, channels)
     work = _work(names or [], chain or [], specs[0])
     count = batch or (1 if on_cpu else 16)
@@ -266,6 +272,18 @@ def bench(
     else:
         _print_table(about, rows, on_cpu)
     _end(errors)
+
+
+def _bench_host(device: str, work: Sequence[str], repeat: int, as_json: bool) -> None:
+    if work:
+        raise UsageError(f"--host must be without operators and chains, got {work[0]!r}")
+    rows = measure_host(device, repeat)
+    about = _about(device, 1, "224x224", 1, repeat)
+    if as_json:
+        _print_json(about, rows, [])
+        return
+    title = f"{about['device_name']} ({about['device']}), host time of one call, 1 x 224x224"
+    print_table(title, HEAD, [cells(row) for row in rows], names=1)
 
 
 def _specs(dtypes: Sequence[str], size: str, channels: int) -> list[ImageSpec]:
@@ -340,7 +358,9 @@ def _about(device: str, threads: int, size: str, batch: int, repeat: int) -> dic
     return {"schema_version": SCHEMA_VERSION, "machine": machine, **run, **used}
 
 
-def _print_json(about: dict[str, Any], rows: Sequence[Row], errors: Sequence[CvcliError]) -> None:
+def _print_json(
+    about: dict[str, Any], rows: Sequence[Row | HostRow], errors: Sequence[CvcliError]
+) -> None:
     import json
 
     body = {"rows": [row.as_json() for row in rows], "errors": [str(error) for error in errors]}
@@ -348,23 +368,12 @@ def _print_json(about: dict[str, Any], rows: Sequence[Row], errors: Sequence[Cvc
 
 
 def _print_table(about: dict[str, Any], rows: Sequence[Row], on_cpu: bool) -> None:
-    import sys
-
     unit, scale = ("ms", 1e3) if on_cpu else ("us", 1.0)
     head = ["operator", "dtype", unit, "spread", "GB/s", "x copy", "host us"]
-    cells = [_cells(row, scale) for row in rows]
+    lines = [_cells(row, scale) for row in rows]
     title = f"{about['device_name']} ({about['device']}), {about['batch']} x {about['size']}"
     title += f", threads: {about['threads']}" if on_cpu else ""
-    if sys.stdout.isatty():
-        _print_rich(title, head, cells)
-        return
-    widths = [max(map(len, column)) for column in zip(head, *cells, strict=True)]
-    lines = [title]
-    for line in [head, *cells]:
-        left = [word.ljust(w) for word, w in zip(line[:2], widths[:2], strict=True)]
-        right = [word.rjust(w) for word, w in zip(line[2:], widths[2:], strict=True)]
-        lines.append("  ".join(left + right))
-    emit("\n".join(lines) + "\n")
+    print_table(title, head, lines, names=2)
 
 
 def _cells(row: Row, scale: float) -> list[str]:
@@ -377,19 +386,6 @@ def _cells(row: Row, scale: float) -> list[str]:
         f"{row.ratio:.2f}",
         f"{row.host_us:.1f}",
     ]
-
-
-def _print_rich(title: str, head: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE)
-    for number, name in enumerate(head):
-        table.add_column(name, justify="left" if number < 2 else "right")
-    for line in cells:
-        table.add_row(*line)
-    Console(highlight=False).print(table)
 
 
 def _end(errors: Sequence[CvcliError]) -> None:

@@ -1,7 +1,7 @@
 """The one place where work is queued: each launch and copy gets exactly the barriers it needs.
 
 Read-after-write, write-after-read and write-after-write are kept by events, and only between
-different streams: within one stream, order is free.
+different streams: within one stream, order is free and no event is recorded.
 """
 
 from __future__ import annotations
@@ -10,14 +10,20 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cvcli.core.memory import Buffer, EventPool, Mark, Marks, Pool
+from cvcli.core.marks import EventPool, Mark, Marks
+from cvcli.core.memory import Buffer, Pool
 from cvcli.core.stream import Stream
-from cvcli.devices import Device, Launch, open_device
+from cvcli.devices import Copy, Device, Launch, open_device
 from cvcli.errors import UsageError
+
+if TYPE_CHECKING:
+    from cvcli.core.capture import Recorder
 
 _ENGINES: dict[str, Engine] = {}
 _LOCK = threading.Lock()
+_MANY_READERS = 8
 
 
 class Engine:
@@ -25,8 +31,11 @@ class Engine:
 
     def __init__(self, device: Device) -> None:
         self.device = device
+        self.default = Stream._wrap(device, 0)
         self._events = EventPool(device)
         self.lock = threading.RLock()
+        self.recorders: dict[int, Recorder] = {}
+        """Who takes down what is queued on a stream instead, by the stream's key."""
         self._limbo: deque[tuple[object, Marks]] = deque()
         limit = _pool_limit(device)
         self.memory = Pool(device, staging=False, limit=limit)
@@ -46,9 +55,15 @@ class Engine:
         """Wrap foreign memory; its owner lives at least until our last use of it is over."""
         return Buffer(self.device, pointer, nbytes, Marks(None, {}), self._retire, owner)
 
+    def release(self) -> int:
+        """Free all idle memory after its last use; return the bytes freed."""
+        with self.lock:
+            self._purge()
+        return sum(pool.release() for pool in {self.memory, self.staging})
+
     def mark(self, stream: Stream) -> Mark:
-        """Return this point of a stream."""
-        return Mark(self.device, stream, self._events)
+        """Return a mark of this point of a stream, or of one later on."""
+        return stream.open_mark() or Mark(self.device, stream, self._events)
 
     def launch(
         self,
@@ -59,6 +74,9 @@ class Engine:
     ) -> None:
         """Queue a kernel that reads and writes the given buffers."""
         with self.lock:
+            if self.recorders and stream.key in self.recorders:
+                self.recorders[stream.key].launch(launch, reads, writes)
+                return
             self._order(reads, writes, stream)
             self.device.launch(launch, stream._handle)
             self._note(reads, writes, stream)
@@ -67,10 +85,28 @@ class Engine:
         self, dst: Buffer, src: Buffer, nbytes: int, stream: Stream, *, at: int = 0, of: int = 0
     ) -> None:
         """Queue a copy of ``nbytes`` from ``src`` at byte ``of`` to ``dst`` at byte ``at``."""
+        to, source = dst.pointer + at, src.pointer + of
         with self.lock:
+            recorder = self.recorders.get(stream.key)
+            if recorder is not None and not recorder.copy(dst, src, Copy(to, source, nbytes)):
+                return
             self._order((src,), (dst,), stream)
-            self.device.copy(dst.pointer + at, src.pointer + of, nbytes, stream.handle)
+            self.device.copy(to, source, nbytes, stream.handle)
             self._note((src,), (dst,), stream)
+
+    def launch_graph(
+        self, graph: int, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream
+    ) -> None:
+        """Queue a graph of the device that reads and writes the given buffers."""
+        with self.lock:
+            self._order(reads, writes, stream)
+            self.device.launch_graph(graph, stream.handle)
+            self._note(reads, writes, stream)
+
+    def hand_over(self, buffer: Buffer, stream: Stream) -> None:
+        """Make a stream wait for every use of a buffer that has been queued."""
+        with self.lock:
+            self._order((), (buffer,), stream)
 
     def _order(self, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream) -> None:
         """Make the stream wait for whatever its next work must not overtake."""
@@ -94,29 +130,49 @@ class Engine:
         buffer.unordered = False
 
     def _wait(self, mark: Mark, stream: Stream, *, order_only: bool = False) -> None:
+        # A query costs what a wait does, and is not needed again once the answer was yes.
+        if mark.over or (mark.device.marks_late and mark.done()):
+            return
         if mark.device is not self.device:
             mark.synchronize()
-        elif mark.stream.key != stream.key:
+        elif not _same(mark.stream, stream):
             self.device.wait_event(stream.handle, mark.event, order_only=order_only)
 
     def _note(self, reads: Sequence[Buffer], writes: Sequence[Buffer], stream: Stream) -> None:
         """Take down that the work just queued reads and writes the buffers."""
-        mark = self.mark(stream)
+        mark = stream.open_mark() or Mark(self.device, stream, self._events)
         for buffer in reads:
-            buffer.marks.readers[stream.key] = mark
+            readers = buffer.marks.readers
+            readers[stream.key] = mark
+            if len(readers) > _MANY_READERS:
+                buffer.marks.forget_done()
+            if buffer.producer is not None:
+                self._hold_off(buffer.producer, mark, stream)
         for buffer in writes:
             buffer.marks.writer = mark
             buffer.marks.readers.clear()
-        for buffer in (*reads, *writes):
-            if buffer.producer is not None and buffer.producer.key != stream.key:
-                self.device.wait_event(buffer.producer.handle, mark.event)
+            if buffer.producer is not None:
+                self._hold_off(buffer.producer, mark, stream)
+
+    def _hold_off(self, producer: Stream, mark: Mark, stream: Stream) -> None:
+        """Make a producer's stream wait: it may overwrite or reuse its memory next."""
+        if producer.handle != stream.handle:
+            self.device.wait_event(producer.handle, mark.event)
 
     def _retire(self, buffer: Buffer) -> None:
-        self._limbo.append((buffer.owner, buffer.marks))
+        if not buffer.marks.done():
+            self._limbo.append((buffer.owner, buffer.marks))
 
     def _purge(self) -> None:
         while self._limbo and self._limbo[0][1].done():
             self._limbo.popleft()
+
+
+def _same(one: Stream | None, other: Stream) -> bool:
+    """Return whether two objects are one stream, of which the second one is in use just now."""
+    if one is None:
+        return False
+    return one.key == other.key or (one.lasting and one.handle == other.handle)
 
 
 def _pool_limit(device: Device) -> int:
@@ -139,3 +195,8 @@ def engine_of(device: Device | str) -> Engine:
         if opened.name not in _ENGINES:
             _ENGINES[opened.name] = Engine(opened)
         return _ENGINES[opened.name]
+
+
+def engines() -> list[Engine]:
+    """Return the engines of the devices that have been used."""
+    return list(_ENGINES.values())

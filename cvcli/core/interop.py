@@ -1,66 +1,81 @@
-"""Zero-copy exchange of arrays and streams with other libraries.
+"""Zero-copy import of arrays of other libraries.
 
 What the producer says decides the barrier, and it is taken down when its array is wrapped: a real
 stream handle becomes an event on that stream; a default stream or none named can mean anything,
 so the first use waits for the whole device; ``None`` and ``-1`` promise that nothing is pending.
+By DLPack the producer orders its current stream, which need not be the one that wrote, so that the
+first use waits for the device too. Who knows the writing stream can name it and spare the wait.
 """
 
 from __future__ import annotations
 
-from math import prod
+import ctypes
+import sys
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
-from cvcli.core.engine import engine_of
+from cvcli.core.dlpack import from_dlpack
+from cvcli.core.engine import Engine, engine_of
+from cvcli.core.lend import CudaView
 from cvcli.core.memory import Buffer
-from cvcli.core.stream import Stream
-from cvcli.core.tensor import Tensor, form_of, packed_strides
-from cvcli.devices import open_device
+from cvcli.core.stream import Stream, as_stream
+from cvcli.core.tensor import Tensor, form_of
+from cvcli.core.wrap import number_named, wrap
+from cvcli.devices.find import driver
 from cvcli.errors import TensorError
 
-_LEGACY, _PER_THREAD = 1, 2
-_POINTER_DEVICE = 9
+# No stream at all, the legacy default stream, and each thread's own.
+_LAST_SENTINEL = 2
+_POINTER_DEVICE, _NO_DEVICE = 9, -2
+_PICTURES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")
+_NEEDED = {"shape", "typestr", "data", "version"}
 
 
-class CudaView:
-    """A view of a CUDA tensor for consumers of the CUDA Array Interface."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        if tensor.buffer.device.kind != "cuda":
-            raise TensorError(f"cuda: the tensor must be on a CUDA device, got {tensor.device}")
-        self.tensor = tensor
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        tensor = self.tensor
-        return {
-            "version": 3,
-            "shape": tensor.shape,
-            "typestr": tensor.dtype.str,
-            "data": (tensor.pointer if tensor.nbytes else 0, tensor.buffer.read_only),
-            "strides": None if tensor.is_packed else tensor.strides,
-            "stream": _writer_handle(tensor.buffer),
-        }
-
-
-def _writer_handle(buffer: Buffer) -> int | None:
-    """Return the stream a consumer must follow: the last writer's, or None if there is none."""
-    mark = buffer.marks.writer
-    if mark is None:
-        return buffer.producer.handle if buffer.producer is not None else None
-    return mark.stream.handle or _LEGACY
-
-
-def as_tensor(obj: Any, layout: str | None = None) -> Tensor:
+def as_tensor(obj: Any, layout: str | None = None, *, stream: Any = None) -> Tensor:
     """Wrap an array of another library without copying it; the wrapper keeps it alive.
 
-    Takes the CUDA Array Interface (version 2 and 3), NumPy arrays and whatever offers their array
-    interface. ``layout`` names each axis, such as ``NHWC``; by default it is ``HW``, ``HWC`` or
-    ``NHWC`` by the number of axes. Raises `TensorError`.
+    Takes the CUDA Array Interface (version 2 and 3), DLPack, NumPy arrays and whatever offers
+    their array interface, and Pillow images, whose interface gives a read-only copy. Any bool,
+    integer or float dtype and any strides are wrapped; operators say which they take. ``layout``
+    names each axis, such as ``NHWC``; by default it is ``HW``, ``HWC`` or ``NHWC`` by the number
+    of axes. ``stream``, anything that `as_stream` takes, is the one that the array is written on:
+    work on it is waited for, whatever the array says, and nothing else. Raises `TensorError`.
     """
+    tensor = _taken(obj, layout)
+    if stream is not None:
+        _state(tensor.buffer, as_stream(stream, tensor.device))
+    return tensor
+
+
+def _state(buffer: Buffer, writer: Stream) -> None:
+    """Take down which stream a foreign array is written on."""
+    if writer.device != buffer.device.name:
+        raise TensorError(
+            f"as_tensor: stream must be on {buffer.device.name} like the array, got {writer.device}"
+        )
+    buffer.producer, buffer.unordered = writer, False
+    buffer.marks.writer = engine_of(buffer.device).mark(writer)
+
+
+def _taken(obj: Any, layout: str | None) -> Tensor:
+    if isinstance(obj, CudaView):
+        obj = obj.tensor
     if isinstance(obj, Tensor):
         return obj if layout in (None, obj.layout) else _relabel(obj, str(layout))
-    if hasattr(obj, "__cuda_array_interface__"):
-        return _from_cuda(obj, layout)
+    interface, problem = _cuda_interface(obj)
+    if interface is not None and ("stream" in interface or not hasattr(obj, "__dlpack__")):
+        return _from_cuda(obj, interface, layout)
+    if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array_interface__"):
+        try:
+            return from_dlpack(obj, layout)
+        except TensorError:
+            if interface is None:
+                raise
+    if interface is not None:
+        return _from_cuda(obj, interface, layout)
+    if problem is not None:
+        raise TensorError(problem)
     return _from_numpy(obj, layout)
 
 
@@ -69,74 +84,107 @@ def _relabel(tensor: Tensor, layout: str) -> Tensor:
     return Tensor(tensor.buffer, form, tensor.offset)
 
 
-def _default_layout(ndim: int) -> str | None:
-    return {2: "HW", 3: "HWC", 4: "NHWC"}.get(ndim)
-
-
 def _from_numpy(obj: Any, layout: str | None) -> Tensor:
     import numpy as np
 
-    array = np.asarray(obj)
-    if array.dtype.kind not in "buif" or not array.dtype.isnative:
-        raise TensorError(f"as_tensor: dtype must be a native number, got {array.dtype}")
-    _check_aligned(array.ctypes.data, array.strides, array.itemsize)
-    nbytes = sum((n - 1) * abs(s) for n, s in zip(array.shape, array.strides, strict=True))
-    buffer = engine_of("cpu").adopt(array.ctypes.data, nbytes + array.itemsize, array)
-    buffer.read_only = not array.flags.writeable
-    layout = layout or _default_layout(array.ndim)
-    return Tensor(buffer, form_of(array.shape, array.dtype.name, layout, array.strides))
-
-
-def _check_aligned(pointer: int, strides: tuple[int, ...], itemsize: int) -> None:
-    """Refuse elements that straddle their own size, which a GPU can't load."""
-    if any(place % itemsize for place in (pointer, *strides)):
+    _check_picture(obj)
+    if isinstance(obj, np.ma.MaskedArray):
         raise TensorError(
-            f"as_tensor: elements must be aligned to their {itemsize} bytes, got strides {strides}",
-            tip="make a contiguous copy first",
+            "as_tensor: masked arrays can't be wrapped", tip="fill it first: array.filled(value)"
+        )
+    array = np.asarray(obj)
+    interface = array.__array_interface__
+    pointer, read_only = interface["data"]
+    name, strides = number_named(interface["typestr"]), interface["strides"]
+    tensor = wrap(engine_of("cpu"), pointer, array.shape, strides, name, layout, array)
+    tensor.buffer.read_only = read_only
+    return tensor
+
+
+def _check_picture(obj: Any) -> None:
+    """Refuse a Pillow image whose samples are no gray, colour or alpha."""
+    pillow = sys.modules.get("PIL.Image")
+    if pillow is not None and isinstance(obj, pillow.Image) and obj.mode not in _PICTURES:
+        known = ", ".join(_PICTURES)
+        raise TensorError(
+            f"as_tensor: the image's mode must be one of {known}, got {obj.mode}",
+            tip="convert it first: image.convert('RGB')",
         )
 
 
-def _from_cuda(obj: Any, layout: str | None) -> Tensor:
-    import numpy as np
+def _cuda_interface(obj: Any) -> tuple[dict[str, Any] | None, str | None]:
+    """Return an object's CUDA Array Interface, or None and what is wrong with it, if anything."""
+    try:
+        interface = obj.__cuda_array_interface__
+    except AttributeError:
+        return None, None
+    except Exception as error:
+        return None, f"as_tensor: the array can't be shared ({error})"
+    if not interface.keys() >= _NEEDED or interface["version"] < 2:
+        return None, "as_tensor: the CUDA Array Interface must be complete and of version 2 or 3"
+    return interface, None
 
-    interface = obj.__cuda_array_interface__
+
+def _from_cuda(obj: Any, interface: dict[str, Any], layout: str | None) -> Tensor:
     if interface.get("mask") is not None:
         raise TensorError("as_tensor: masked arrays can't be wrapped")
-    dtype = np.dtype(interface["typestr"])
-    if dtype.kind not in "buif":
-        raise TensorError(f"as_tensor: dtype must be a number, got {dtype}")
-    shape, (pointer, read_only) = tuple(interface["shape"]), interface["data"]
-    strides = interface.get("strides") or packed_strides(shape, dtype.itemsize)
-    _check_aligned(pointer, strides, dtype.itemsize)
-    device = open_device(f"cuda:{_device_of(pointer)}")
-    buffer = engine_of(device).adopt(pointer, prod(shape) * dtype.itemsize, obj)
+    name = number_named(interface["typestr"])
+    shape, (pointer, read_only) = interface["shape"], interface["data"]
+    strides = interface.get("strides")
+    if strides is not None:
+        strides = tuple(strides)
+    engine = _engine_at(_device_of(pointer))
+    tensor = wrap(engine, pointer or 0, tuple(shape), strides, name, layout, obj)
+    buffer = tensor.buffer
     buffer.read_only = bool(read_only)
-    _capture(buffer, interface)
-    layout = layout or _default_layout(len(shape))
-    return Tensor(buffer, form_of(shape, dtype.name, layout, tuple(strides)))
+    _capture(engine, buffer, interface.get("stream", _LAST_SENTINEL))
+    return tensor
+
+
+@cache
+def _engine_at(index: int) -> Engine:
+    return engine_of(f"cuda:{index}")
+
+
+@cache
+def _pointer_attribute() -> Any:
+    """Return the driver's function that tells of a pointer, if there is a driver."""
+    library = driver()
+    if library is None:
+        return None
+    prototype = ctypes.CFUNCTYPE(
+        ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.c_int, ctypes.c_uint64
+    )
+    return prototype(("cuPointerGetAttribute", library))
 
 
 def _device_of(pointer: int) -> int:
-    """Return the index of the GPU that holds a pointer."""
-    import ctypes
-
-    from cvcli.devices.find import driver
-
-    library, index = driver(), ctypes.c_int()
-    if library is None or not pointer:
+    """Return the index of the GPU that holds a pointer; 0 for the null one of an empty array."""
+    query, index = _pointer_attribute(), ctypes.c_int()
+    if query is None or not pointer:
         return 0
-    library.cuPointerGetAttribute(ctypes.byref(index), _POINTER_DEVICE, ctypes.c_uint64(pointer))
-    return index.value
+    if query(index, _POINTER_DEVICE, pointer) or index.value == _NO_DEVICE:
+        raise TensorError(f"as_tensor: the driver knows no memory at address {pointer:#x}")
+    return max(index.value, 0)
 
 
-def _capture(buffer: Buffer, interface: dict[str, Any]) -> None:
+def _capture(engine: Engine, buffer: Buffer, handle: Any) -> None:
     """Take down what the producer says of its pending work."""
-    handle = interface.get("stream", _LEGACY)
     if handle is None or handle == -1:
         return
-    known = isinstance(handle, int) and handle > 0
-    buffer.producer = Stream._wrap(buffer.device, handle if known else _LEGACY)
-    if known and handle > _PER_THREAD:
-        buffer.marks.writer = engine_of(buffer.device).mark(buffer.producer)
+    if isinstance(handle, int) and handle > _LAST_SENTINEL:
+        buffer.producer = Stream._wrap(buffer.device, handle, _current(handle))
+        buffer.marks.writer = engine.mark(buffer.producer)
     else:
-        buffer.unordered = True
+        # A thread's own default stream waits for the legacy one too, whichever thread asks.
+        buffer.producer, buffer.unordered = engine.default, True
+
+
+def _current(handle: int) -> object:
+    """Return CuPy's current stream if it is this one, to keep it from being destroyed."""
+    cupy = sys.modules.get("cupy")
+    # Without a GPU there is none.
+    with suppress(AttributeError, RuntimeError):
+        stream = cupy.cuda.get_current_stream() if cupy is not None else None
+        return stream if stream is not None and stream.ptr == handle else None
+    return None

@@ -11,84 +11,16 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cvcli.core.marks import Marks
 from cvcli.core.stream import Stream
 from cvcli.devices import Device
-from cvcli.errors import DeviceError, OutOfMemoryError
+from cvcli.errors import OutOfMemoryError
 
 _GRAIN = 512
-
-
-class Mark:
-    """A point on a stream, as an event; the event is reused when the last owner drops it."""
-
-    __slots__ = ("__weakref__", "_events", "device", "event", "stream")
-
-    def __init__(self, device: Device, stream: Stream, events: EventPool) -> None:
-        self.device, self.stream, self._events = device, stream, events
-        self.event = events.take()
-        device.record_event(self.event, stream.handle)
-
-    def done(self) -> bool:
-        return self.device.query_event(self.event)
-
-    def synchronize(self) -> None:
-        self.device.synchronize_event(self.event)
-
-    def __del__(self) -> None:
-        self._events.give(self.event)
-
-
-class EventPool:
-    """Events without timing, kept for reuse."""
-
-    def __init__(self, device: Device) -> None:
-        self._device = device
-        self._free: deque[int] = deque()
-
-    def take(self) -> int:
-        try:
-            return self._free.popleft()
-        except IndexError:
-            return self._device.create_event(timing=False)
-
-    def give(self, event: int) -> None:
-        self._free.append(event)
-
-
-@dataclass(slots=True)
-class Marks:
-    """Who last wrote a buffer, and who has read it since, one mark a stream."""
-
-    writer: Mark | None
-    readers: dict[int, Mark]
-
-    def all(self) -> list[Mark]:
-        if self.writer is None:
-            return list(self.readers.values())
-        return [self.writer, *self.readers.values()]
-
-    def done(self) -> bool:
-        return all(mark.done() for mark in self.all())
-
-    def synchronize(self) -> None:
-        """Block the host until every use is over; raise `DeviceError` if the writer failed."""
-        for mark in list(self.readers.values()):
-            # That a reader failed says nothing of what it read.
-            with suppress(DeviceError):
-                mark.synchronize()
-        if self.writer is not None:
-            self.writer.synchronize()
-
-    def retire(self) -> None:
-        """Leave the content behind: to the next owner all uses so far are only to be outwaited."""
-        if self.writer is not None:
-            # A read on the writer's own stream came after it, and stands for both.
-            self.readers.setdefault(self.writer.stream.key, self.writer)
-            self.writer = None
+_LENT_NBYTES = 256 << 20
 
 
 class Buffer:
@@ -96,13 +28,15 @@ class Buffer:
 
     Foreign memory has an ``owner``. Its producer may write it on a stream we can't name
     (``unordered``: only a device-wide wait is proof), and must be made to wait for our use of it
-    on its ``producer`` stream.
+    on its ``producer`` stream. Our own memory may be ``lent`` to a library that uses it on streams
+    of its own.
     """
 
     __slots__ = (
         "__weakref__",
         "_release",
         "device",
+        "lent",
         "marks",
         "nbytes",
         "owner",
@@ -124,7 +58,7 @@ class Buffer:
         self.device, self.pointer, self.nbytes = device, pointer, nbytes
         self.marks, self._release, self.owner = marks, release, owner
         self.producer: Stream | None = None
-        self.unordered = self.read_only = False
+        self.unordered = self.read_only = self.lent = False
 
     def __del__(self) -> None:
         # At the end of the process the memory goes anyway, and modules may be gone already.
@@ -133,6 +67,9 @@ class Buffer:
 
     def synchronize(self) -> None:
         """Block the host until every pending use is over."""
+        if self.unordered:
+            self.device.synchronize()
+            self.unordered = False
         self.marks.synchronize()
 
 
@@ -154,12 +91,16 @@ def size_class(nbytes: int) -> int:
 class Pool:
     """Blocks of one kind of memory of one device, reused in stream order.
 
-    ``limit`` bounds the bytes kept for reuse; what is in use is not bounded here.
+    ``limit`` bounds the bytes kept for reuse; what is in use is not bounded here. A block that
+    was lent to another library may still be in use on streams we don't know, so it waits for a
+    time when the whole device was idle: one such wait serves all that have come together.
     """
 
     def __init__(self, device: Device, staging: bool, limit: int) -> None:
         self._device, self._staging, self.limit = device, staging, limit
         self._free: dict[int, deque[_Block]] = {}
+        self._lent: list[_Block] = []
+        self._lent_nbytes = 0
         self._lock = threading.RLock()
         self.held = 0
         self.used = 0
@@ -170,6 +111,8 @@ class Pool:
         With ``idle`` no use of its memory is pending, so the host may touch it at once.
         """
         size = size_class(nbytes)
+        if self._lent_nbytes > _LENT_NBYTES or self._lent_nbytes > self.limit:
+            self._take_back()
         with self._lock:
             block = self._reuse(size, idle)
             self.used += size
@@ -179,6 +122,7 @@ class Pool:
 
     def release(self) -> int:
         """Free every idle block after its last use; return the bytes freed."""
+        self._take_back()
         with self._lock:
             blocks = [block for blocks in self._free.values() for block in blocks]
             self._free.clear()
@@ -187,6 +131,26 @@ class Pool:
             block.marks.synchronize()
             self._free_raw(block.pointer)
         return sum(block.nbytes for block in blocks)
+
+    def trim(self, limit: int) -> None:
+        """Bound the bytes kept for reuse from now on; free what is idle above it."""
+        self.limit = limit
+        self._take_back()
+        with self._lock:
+            surplus = self._surplus()
+        for old in surplus:
+            self._free_raw(old.pointer)
+
+    def _take_back(self) -> None:
+        """Make what was lent free for reuse, after all that the device has been given so far."""
+        with self._lock:
+            blocks, self._lent, self._lent_nbytes = self._lent, [], 0
+        if not blocks:
+            return
+        self._device.synchronize()
+        with self._lock:
+            for block in blocks:
+                self._free.setdefault(block.nbytes, deque()).append(block)
 
     def _reuse(self, size: int, idle: bool) -> _Block | None:
         blocks = self._free.get(size)
@@ -215,7 +179,11 @@ class Pool:
         with self._lock:
             self.used -= block.nbytes
             self.held += block.nbytes
-            self._free.setdefault(block.nbytes, deque()).append(block)
+            if buffer.lent:
+                self._lent.append(block)
+                self._lent_nbytes += block.nbytes
+            else:
+                self._free.setdefault(block.nbytes, deque()).append(block)
             surplus = self._surplus() if self.held > self.limit else []
         for old in surplus:
             self._free_raw(old.pointer)

@@ -11,11 +11,20 @@ from cvcli.devices import Device, default_device_name, open_device
 from cvcli.errors import DeviceError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
+
+    from cvcli.core.marks import Mark
 
 _local = threading.local()
 _DEFAULTS: dict[str, Stream] = {}
 _keys = count(1)
+_LEGACY = 1
+
+
+def no_mark() -> Mark | None:
+    """Stand for the reference to a stream's open mark where it has none."""
+    return None
 
 
 def _stack() -> list[Stream]:
@@ -44,28 +53,39 @@ class Stream(metaclass=_StreamMeta):
     """An in-order queue of work on one device that never waits for the default stream.
 
     ``with stream:`` makes it current for the calling thread. Deleting the object early is safe:
-    work already queued completes.
+    work already queued completes, and the stream itself stays until nothing must wait for it.
     """
 
     key: int
+    """Never given twice, whereas a driver gives a destroyed stream's handle to a new one."""
+    lasting: bool
+    """Whether the handle is sure to mean this stream for as long as the object lives."""
+    open_mark: Callable[[], Mark | None]
+    """Finds the mark that stands for all work queued here so far, while somebody holds it."""
 
     def __init__(self, device: str | None = None) -> None:
         self._bind(open_device(device or default_device_name()))
         self._handle = self._device.create_stream()
-        # A driver may give a destroyed stream's handle to a new one, so order is kept by this key.
-        self.key = next(_keys)
+        self.key, self.lasting = next(_keys), True
         weakref.finalize(self, self._device.destroy_stream, self._handle).atexit = False
 
     @classmethod
     def _wrap(cls, device: Device, handle: int, owner: object = None) -> Stream:
+        """Return a stream made elsewhere; ``owner`` is kept as long as the object returned."""
         stream = cls.__new__(cls)
         stream._bind(device)
-        stream._handle, stream._owner, stream.key = handle, owner, -handle
+        if device.kind == "cuda" and handle == _LEGACY:
+            handle = 0
+        stream._handle, stream._owner = handle, owner
+        # Others may destroy theirs at any time, and handle 2 is another stream in each thread.
+        stream.lasting = handle == 0
+        stream.key = 0 if stream.lasting else next(_keys)
         return stream
 
     def _bind(self, device: Device) -> None:
         self._device = device
         self._owner: object = None
+        self.open_mark = no_mark
 
     @property
     def device(self) -> str:
@@ -88,10 +108,10 @@ class Stream(metaclass=_StreamMeta):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stream):
             return NotImplemented
-        return self._device is other._device and self.key == other.key
+        return self._device is other._device and self._handle == other._handle
 
     def __hash__(self) -> int:
-        return hash((self.device, self.key))
+        return hash((self.device, self._handle))
 
     def __repr__(self) -> str:
         return f"<cvcli.Stream {self.device} handle={self._handle}>"
@@ -154,6 +174,10 @@ class Event:
         if stream.device != self.device:
             raise DeviceError(f"event: the stream must be on {self.device}, got {stream.device}")
         self._device.record_event(self._handle, stream.handle)
+        mark = stream.open_mark()
+        if mark is not None:
+            # Whoever marks a point waits for work before it: that must not mean work after it.
+            mark.seal()
         return self
 
     def query(self) -> bool:
@@ -200,23 +224,35 @@ def stream_for(device: Device, stream: Stream | None) -> Stream:
 def as_stream(obj: Any, device: str | None = None) -> Stream:
     """Wrap a stream of CuPy, PyTorch or any ``__cuda_stream__`` object, or an integer handle.
 
-    The wrapper keeps the object alive. ``device`` is by default the one the object names, else
-    the default device.
+    The wrapper keeps the object alive; whoever passes a bare handle must keep its stream alive.
+    Handles 0 and 1 are the default stream, and 2 is the calling thread's own, to be wrapped anew
+    in each thread. ``device`` is by default the one the object names, else the default device.
+    Raises `UsageError`.
     """
     if isinstance(obj, Stream):
         return obj
-    index = getattr(obj, "device_id", -1)
-    name = device or (f"cuda:{index}" if index >= 0 else default_device_name())
-    return Stream._wrap(open_device(name), _handle_of(obj), owner=obj)
+    opened = open_device(device or _device_named_by(obj) or default_device_name())
+    return Stream._wrap(opened, _handle_of(obj), owner=obj)
+
+
+def _device_named_by(obj: Any) -> str | None:
+    # CuPy's and PyTorch's name for it; CuPy says -1 where it does not know.
+    for name in ("device_id", "device_index"):
+        index = getattr(obj, name, None)
+        if isinstance(index, int) and index >= 0:
+            return f"cuda:{index}"
+    return None
 
 
 def _handle_of(obj: Any) -> int:
-    if hasattr(obj, "__cuda_stream__"):
-        return int(obj.__cuda_stream__()[1])
+    protocol = getattr(obj, "__cuda_stream__", None)
+    if protocol is not None:
+        # A method by the protocol; first drafts of it had a property.
+        obj = (protocol() if callable(protocol) else protocol)[1]
     for handle in (obj, *(getattr(obj, name, None) for name in _HANDLE_NAMES)):
-        if isinstance(handle, int):
+        if isinstance(handle, int) and not isinstance(handle, bool) and handle >= 0:
             return handle
-    raise UsageError(f"as_stream: must be a stream or an integer handle, got {obj!r}")
+    raise UsageError(f"as_stream: must be a stream or a handle >= 0, got {obj!r}")
 
 
 # CuPy's, PyTorch's, ctypes' and our own name for it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,17 @@ class Form:
     Kept once each (see `form_of`), so that what an operator works out for one serves them all.
     """
 
-    __slots__ = ("_images", "dtype", "itemsize", "layout", "nbytes", "packed", "shape", "strides")
+    __slots__ = (
+        "_images",
+        "dtype",
+        "itemsize",
+        "layout",
+        "nbytes",
+        "packed",
+        "shape",
+        "strides",
+        "typestr",
+    )
 
     def __init__(
         self,
@@ -42,7 +53,7 @@ class Form:
                 f"tensor: layout must name each of the {len(shape)} axes, got {layout!r}"
             )
         self.shape, self.dtype, self.layout = shape, dtype, layout
-        self.itemsize = np.dtype(dtype).itemsize
+        self.itemsize, self.typestr = np.dtype(dtype).itemsize, np.dtype(dtype).str
         self.nbytes = prod(shape) * self.itemsize
         packed = packed_strides(shape, self.itemsize)
         self.strides = packed if strides is None else strides
@@ -192,6 +203,8 @@ class Tensor:
         """Return a copy on the host, after everything written so far."""
         import numpy as np
 
+        if not self.is_packed and self.device == "cpu":
+            return np.array(self, order="C")
         source = self if self.is_packed else self._packed(stream)
         engine = engine_of(source.buffer.device)
         staging = engine.allocate_staging(source.nbytes)
@@ -223,10 +236,48 @@ class Tensor:
         return apply(Chain(()), self, stream=stream)
 
     def cuda(self) -> Any:
-        """Return a view with ``__cuda_array_interface__`` version 3 of a CUDA tensor."""
-        from cvcli.core.interop import CudaView
+        """Return a view with ``__cuda_array_interface__`` version 3 of a CUDA tensor.
 
-        return CudaView(self)
+        It names the stream that last wrote the tensor, so a consumer that follows it needs no
+        synchronising by hand. Raises `TensorError` for a tensor on the CPU.
+        """
+        return _lending().CudaView(self)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: int | None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> object:
+        """Return a DLPack capsule, as the array API standard says.
+
+        On CUDA the consumer's ``stream`` waits for all work queued on the tensor: None and 1 are
+        the legacy default stream, 2 the per-thread one, -1 asks for no wait. On the CPU the host
+        waits. Raises `BufferError` for what can't be served, `ParameterError` for stream 0.
+        """
+        return _lending().to_dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's device type, 1 for the CPU and 2 for CUDA, and the device's index."""
+        place: tuple[int, int] = _lending().device_of(self)
+        return place
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[np.generic]:
+        import numpy as np
+
+        if self.device != "cpu":
+            raise TensorError(
+                f"tensor: must be on the CPU to be a NumPy array, got {self.device}",
+                tip="use .numpy()",
+            )
+        view: NDArray[np.generic] = np.asarray(self)
+        if dtype is not None and np.dtype(dtype) != view.dtype:
+            if copy is False:
+                raise ValueError(f"tensor: a view can't change dtype {view.dtype} to {dtype}")
+            return view.astype(dtype)
+        return view.copy() if copy else view
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -236,10 +287,18 @@ class Tensor:
         return {
             "version": 3,
             "shape": self.shape,
-            "typestr": self.dtype.str,
+            "typestr": self.form.typestr,
             "data": (self.pointer, self.buffer.read_only),
-            "strides": self.strides,
+            "strides": None if self.is_packed else self.strides,
         }
+
+
+@cache
+def _lending() -> Any:
+    """Return the module that needs this one."""
+    from cvcli.core import lend
+
+    return lend
 
 
 def packed_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """The protocol every device keeps, and what a kernel launch is made of."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from ctypes import Structure
 from dataclasses import dataclass
 from typing import Any
@@ -84,6 +85,15 @@ class Launch:
     native: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of ``nbytes`` between two pointers of a device."""
+
+    dst: int
+    src: int
+    nbytes: int
+
+
 class Device(ABC):
     """A place with memory, in-order streams and events, all named by integers.
 
@@ -94,6 +104,11 @@ class Device(ABC):
     name: str
     kind: str
     index: int
+    marks_late = False
+    """Whether an event may be recorded later than right after the work it stands for.
+
+    Not where it tells which work failed.
+    """
 
     @abstractmethod
     def allocate(self, nbytes: int) -> int:
@@ -173,6 +188,18 @@ class Device(ABC):
 
         The block is taken as it is now: the caller may change it as soon as this returns.
         """
+
+    @abstractmethod
+    def create_graph(self, work: Sequence[Launch | Copy]) -> int:
+        """Return launches and copies made ready to be queued, in this order, in one call."""
+
+    @abstractmethod
+    def launch_graph(self, graph: int, stream: int) -> None:
+        """Queue the work of a graph."""
+
+    @abstractmethod
+    def destroy_graph(self, graph: int) -> None:
+        """Destroy a graph; work already queued still completes."""
 
     @abstractmethod
     def memory_info(self) -> tuple[int, int]:

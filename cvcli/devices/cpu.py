@@ -1,7 +1,4 @@
-"""The CPU device: compiled kernels, and streams that are in-order queues.
-
-A stream has a worker thread of its own, or is driven by the thread that waits for it.
-"""
+"""The CPU device: compiled kernels, and streams that are in-order queues."""
 
 from __future__ import annotations
 
@@ -9,17 +6,19 @@ import ctypes
 import os
 import platform
 import sys
-import threading
-import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 
+<<<<<<< HEAD
 from cvcli.devices.base import Device, Functor, Launch
 from cvcli.devices.rows import call_of, pixel_symbol
+=======
+from cvcli.devices.base import Copy, Device, Kernel, Launch
+from cvcli.devices.queues import DrivenQueue, Point, Queue
+>>>>>>> w3
 from cvcli.errors import DeviceError, OutOfMemoryError
 
 SIMD_LEVELS = ("baseline", "avx2", "avx512")
@@ -113,6 +112,7 @@ def float_samples(functor: str, params: bytes, samples: bytes, channels: int) ->
     return row.raw
 
 
+<<<<<<< HEAD
 def pixel_values(functor: Functor, params: bytes, pixels: bytes, count: int) -> bytes:
     """Return ``count`` packed pixels after a step on whole pixels."""
     out = ctypes.create_string_buffer(count * functor.nbytes)
@@ -240,6 +240,8 @@ class _DrivenQueue:
         _raise(error)
 
 
+=======
+>>>>>>> w3
 class CpuDevice(Device):
     """Host memory, and kernels compiled for this processor."""
 
@@ -248,9 +250,10 @@ class CpuDevice(Device):
     def __init__(self) -> None:
         self._library = native()
         self._handles = count(1)
-        self._streams: dict[int, _Queue | _DrivenQueue] = {0: _Queue("cvcli-stream-0")}
-        self._events: dict[int, _Point] = {}
+        self._streams: dict[int, Queue | DrivenQueue] = {0: Queue("cvcli-stream-0")}
+        self._events: dict[int, Point] = {}
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
+        self._graphs: dict[int, list[Callable[[], None]]] = {}
         self.threads = cpu_threads()
         self._pool = ThreadPoolExecutor(self.threads, thread_name_prefix="cvcli-band")
 
@@ -270,7 +273,7 @@ class CpuDevice(Device):
 
     def create_stream(self) -> int:
         handle = next(self._handles)
-        self._streams[handle] = _Queue(f"cvcli-stream-{handle}")
+        self._streams[handle] = Queue(f"cvcli-stream-{handle}")
         return handle
 
     def create_driven_stream(self) -> int:
@@ -280,7 +283,7 @@ class CpuDevice(Device):
         cache. Only that thread may use the stream, and it must wait for it in the end.
         """
         handle = next(self._handles)
-        self._streams[handle] = _DrivenQueue()
+        self._streams[handle] = DrivenQueue()
         return handle
 
     def destroy_stream(self, stream: int) -> None:
@@ -294,7 +297,7 @@ class CpuDevice(Device):
 
     def create_event(self, timing: bool) -> int:
         handle = next(self._handles)
-        self._events[handle] = point = _Point()
+        self._events[handle] = point = Point()
         point.complete()
         return handle
 
@@ -304,7 +307,7 @@ class CpuDevice(Device):
     def record_event(self, event: int, stream: int) -> None:
         # What waits for an earlier recording has that point, and keeps it.
         queue = self._streams[stream]
-        self._events[event] = point = _Point(queue)
+        self._events[event] = point = Point(queue)
         queue.put(point.complete)
 
     def wait_event(self, stream: int, event: int, *, order_only: bool = False) -> None:
@@ -323,15 +326,31 @@ class CpuDevice(Device):
     def synchronize(self) -> None:
         for queue in list(self._streams.values()):
             # A driven stream runs in its own thread only.
-            if isinstance(queue, _Queue):
+            if isinstance(queue, Queue):
                 queue.join()
 
     def copy(self, dst: int, src: int, nbytes: int, stream: int) -> None:
-        self._streams[stream].put(lambda: _memmove(dst, src, nbytes))
+        self._streams[stream].put(partial(_memmove, dst, src, nbytes))
 
     def launch(self, launch: Launch, stream: int) -> None:
-        args = type(launch.args).from_buffer_copy(launch.args)
-        self._streams[stream].put(lambda: self._run(launch, args))
+        self._streams[stream].put(self._task(launch))
+
+    def create_graph(self, work: Sequence[Launch | Copy]) -> int:
+        handle = next(self._handles)
+        self._graphs[handle] = [self._task(piece) for piece in work]
+        return handle
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        for task in self._graphs[graph]:
+            self._streams[stream].put(task)
+
+    def destroy_graph(self, graph: int) -> None:
+        del self._graphs[graph]
+
+    def _task(self, work: Launch | Copy) -> Callable[[], None]:
+        if isinstance(work, Copy):
+            return partial(_memmove, work.dst, work.src, work.nbytes)
+        return partial(self._run, work, type(work.args).from_buffer_copy(work.args))
 
     def memory_info(self) -> tuple[int, int]:
         try:

@@ -7,14 +7,15 @@ library, which was found before.
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from ctypes import byref, c_uint, c_void_p
 from typing import Any
 
 from cupy_backends.cuda.api import runtime
 
 from cvcli.devices import find, nvrtc
-from cvcli.devices.base import Device, Kernel, Launch
+from cvcli.devices.base import Copy, Device, Kernel, Launch
 from cvcli.devices.geometry import grid_of
 from cvcli.errors import DeviceError, OutOfMemoryError
 
@@ -52,30 +53,48 @@ class CudaDevice(Device):
     """One NVIDIA GPU."""
 
     kind = "cuda"
+    marks_late = True
 
     def __init__(self, index: int) -> None:
         self.name, self.index = f"cuda:{index}", index
         self._functions: dict[Kernel, int] = {}
         self._lock = threading.Lock()
-        self._use()
+        self._alone = find.gpu_count() == 1
+        self._leave(self._enter())
         self.compute = find.describe_gpu(index).compute
         library = find.driver()
         if library is None:
             raise DeviceError(f"{self.name}: there is no NVIDIA driver on this machine")
         self._driver, self._launch = library, library.cuLaunchKernelEx
 
-    def _use(self) -> None:
-        """Make this device current for the calling thread."""
+    def _enter(self) -> int | None:
+        """Make this device current for the calling thread; return the one to go back to, if any.
+
+        Where there are several, other libraries go by the current one.
+        """
+        if self._alone:
+            runtime.setDevice(self.index)
+            return None
+        before: int = runtime.getDevice()
+        # Even so a thread may have no context yet.
         runtime.setDevice(self.index)
+        return None if before == self.index else before
+
+    @staticmethod
+    def _leave(before: int | None) -> None:
+        if before is not None:
+            runtime.setDevice(before)
 
     def _call(self, function: Callable[..., Any], *args: object) -> Any:
-        self._use()
+        before = self._enter()
         try:
             return function(*args)
         except runtime.CUDARuntimeError as error:
             if error.status == _OUT_OF_MEMORY:
                 raise OutOfMemoryError(f"{self.name}: out of memory") from None
             raise DeviceError(f"{self.name}: {error}") from None
+        finally:
+            self._leave(before)
 
     def allocate(self, nbytes: int) -> int:
         return int(self._call(runtime.malloc, nbytes))
@@ -135,15 +154,54 @@ class CudaDevice(Device):
         return int(free), int(total)
 
     def launch(self, launch: Launch, stream: int) -> None:
-        runtime.setDevice(self.index)
-        native = launch.native
-        if native is None:
-            function = self._function(launch.kernel)
-            native = launch.native = _Native(launch, function)
+        native = launch.native or self._prepare(launch)
         native.config.stream = stream
+        before = self._enter()
         status = self._launch(*native.arguments)
+        if before is not None:
+            self._leave(before)
         if status:
             raise DeviceError(f"{self.name}: a kernel can't be launched ({_named(status)})")
+
+    def create_graph(self, work: Sequence[Launch | Copy]) -> int:
+        # Loading a kernel may synchronise, which a stream that is being captured forbids.
+        for piece in work:
+            if isinstance(piece, Launch):
+                self._prepare(piece)
+        stream = self.create_stream()
+        try:
+            graph = self._captured(work, stream)
+        finally:
+            self.destroy_stream(stream)
+        try:
+            return int(self._call(runtime.graphInstantiate, graph))
+        finally:
+            self._call(runtime.graphDestroy, graph)
+
+    def _captured(self, work: Sequence[Launch | Copy], stream: int) -> int:
+        # Other threads may allocate meanwhile, which the stricter modes forbid.
+        self._call(runtime.streamBeginCapture, stream, runtime.streamCaptureModeRelaxed)
+        try:
+            for piece in work:
+                if isinstance(piece, Launch):
+                    self.launch(piece, stream)
+                else:
+                    self.copy(piece.dst, piece.src, piece.nbytes, stream)
+        except BaseException:
+            with suppress(DeviceError):
+                self._call(runtime.graphDestroy, self._call(runtime.streamEndCapture, stream))
+            raise
+        return int(self._call(runtime.streamEndCapture, stream))
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        self._call(runtime.graphLaunch, graph, stream)
+
+    def destroy_graph(self, graph: int) -> None:
+        self._call(runtime.graphExecDestroy, graph)
+
+    def _prepare(self, launch: Launch) -> _Native:
+        native = launch.native = _Native(launch, self._function(launch.kernel))
+        return native
 
     def _function(self, kernel: Kernel) -> int:
         return self._functions.get(kernel) or self._load(kernel)
@@ -155,6 +213,9 @@ class CudaDevice(Device):
             return self._functions[kernel]
 
     def _module(self, kernel: Kernel) -> int:
+        return int(self._call(self._loaded, kernel))
+
+    def _loaded(self, kernel: Kernel) -> int:
         code, module, function = nvrtc.cubin(kernel, self.compute), c_void_p(), c_void_p()
         status = self._driver.cuModuleLoadData(byref(module), code)
         if not status:
@@ -171,3 +232,10 @@ def _named(status: int) -> str:
     if library is None or library.cuGetErrorName(status, byref(name)) or name.value is None:
         return f"error {status}"
     return name.value.decode()
+
+
+def array_library() -> Any:
+    """Return CuPy itself, whose arrays others hand us and take from us."""
+    import cupy
+
+    return cupy
