@@ -71,14 +71,14 @@ def test_a_producer_that_names_its_stream_costs_one_wait_each_way(counts):
     assert_same(out.numpy(ours), half_turn(PICTURE))
 
 
-def test_work_on_the_producers_own_stream_costs_nothing(counts):
+def test_work_on_the_producers_own_stream_makes_nobody_else_wait(counts):
     theirs = ToyStream(counts.device)
     tensor, stream = cvcli.as_tensor(toy(counts, theirs.handle)), cvcli.as_stream(theirs, "cuda:0")
     x = on("cuda:0", PICTURE)
     cvcli.flip(x, -1, stream=stream)
     ready(counts)
     cvcli.flip(cvcli.flip(tensor, -1, stream=stream), -1, stream=stream, out=tensor)
-    assert counts.barriers() == 0
+    assert counts.barriers() == counts.waits_of(theirs)
 
 
 @pytest.mark.parametrize("named", (None, -1))

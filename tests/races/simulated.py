@@ -59,9 +59,11 @@ def installed(device):
     """Let ``cuda:0`` be a simulated device, with an engine of its own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(find._DEVICES, device.name, device)
-        patch.setitem(engine._ENGINES, device.name, engine.Engine(device))
+        made = engine.Engine(device)
+        patch.setitem(engine._ENGINES, device.name, made)
         patch.setitem(stream._DEFAULTS, device.name, stream.Stream._wrap(device, 0))
         patch.setattr(interop, "_device_of", lambda pointer: 0)
+        patch.setattr(interop, "_engine_at", lambda index: made, raising=False)
         yield device
 
 

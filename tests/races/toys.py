@@ -52,9 +52,9 @@ class ToyArray:
         self.device.put(stream, lambda: np.copyto(memory, picture))
 
     def read(self, stream):
-        """Queue a read; return the list that will hold what was read."""
-        memory, seen = self.memory, []
-        self.device.put(stream, lambda: seen.append(memory.copy()))
+        """Queue a read, until which the array lives; return the list for what was read."""
+        seen = []
+        self.device.put(stream, lambda: seen.append(self.memory.copy()))
         return seen
 
     def __del__(self):

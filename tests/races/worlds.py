@@ -29,11 +29,9 @@ class Simulated:
     def stream(self):
         return cvcli.Stream("cuda:0")
 
-    def slow(self, stream):
-        self.device.pace(stream, eager=False)
-
-    def quick(self, stream):
-        self.device.pace(stream, eager=True)
+    def pace(self, stream, late):
+        """Let what is queued on a stream from now on run as late as can be, or at once."""
+        self.device.pace(stream, eager=not late)
 
     def array(self, shape, how, producer):
         """An array of the producer that says ``how`` it names its stream."""
@@ -71,11 +69,9 @@ class Threaded(Simulated):
 
     device_type = SimulatedGpu
 
-    def slow(self, stream):
-        self.device.put(stream, lambda: time.sleep(0.001))
-
-    def quick(self, stream):
-        """A sleep ends by itself."""
+    def pace(self, stream, late):
+        if late:
+            self.device.put(stream, lambda: time.sleep(0.001))
 
 
 class Cuda:
@@ -85,21 +81,21 @@ class Cuda:
         import cupy
 
         cuda.settle()
-        self._cupy = cupy
+        self._cupy, self._arrays = cupy, []
         self.producers = [cupy.cuda.Stream(non_blocking=True) for _ in range(2)]
         self.producers.append(cupy.cuda.Stream.null)
 
     def stream(self):
         return cvcli.Stream("cuda:0")
 
-    def slow(self, stream):
-        cuda.spin(0.3, stream)
-
-    def quick(self, stream):
-        """A kernel ends by itself."""
+    def pace(self, stream, late):
+        if late:
+            cuda.spin(0.3, stream)
 
     def array(self, shape, how, producer):
         array = self._cupy.full(shape, POISON, np.uint8)
+        # Used on several streams: CuPy's pool would hand it out while one of them still reads it.
+        self._arrays.append(array)
         cuda.settle()
         handle = named(how, producer.ptr or LEGACY)
         return cuda.Named(array, cuda.ABSENT if handle is ABSENT else handle)
