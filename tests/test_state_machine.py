@@ -133,6 +133,25 @@ class Programs(RuleBasedStateMachine):
         ours(source.tensor, stream=self.stream(on, late), out=target.tensor)
         target.model = wanted
 
+    @rule(place=PLACE, source=PLACE, operator=OPERATOR, on=st.permutations(range(3)))
+    def write_twice(self, place, source, operator, on):
+        """A stream that is late must not have the last word."""
+        for stream, late in zip(on, (True, False), strict=False):
+            self.operate_into(place=place, source=source, operator=operator, on=stream, late=late)
+            source += 1
+
+    @rule(source=PLACE, operator=OPERATOR, on=STREAM, kept=st.booleans())
+    def use_and_drop(self, source, operator, on, kept):
+        """Memory is dropped while it is written, and its next owner writes it elsewhere."""
+        ours, numpys = operator
+        source = self.at(source)
+        wanted = numpys(source.model)
+        ours(source.tensor, stream=self.stream(on, True))
+        if not kept:
+            engine_of("cuda:0").memory.release()
+        out = ours(source.tensor, stream=self.stream((on + 1) % 3, False))
+        self.keep(0, Slot(out, wanted))
+
     def fresh(self, place, model):
         slot = Slot(Tensor.empty(model.shape, "uint8", "HWC", "cuda:0"), model)
         self.keep(place, slot)

@@ -27,6 +27,8 @@ class SimulatedGpu(CpuDevice):
     """The CPU device under a GPU's name, its memory poisoned when it is freed."""
 
     name, kind = "cuda:0", "cuda"
+    # As on a GPU, an event is recorded when somebody needs it.
+    marks_late = True
 
     def __init__(self):
         super().__init__()
