@@ -28,19 +28,45 @@ def pytorch():
     return torch
 
 
-def test_a_pytorch_tensor_is_read_after_it_is_written():
-    torch = pytorch()
+def raced(torch, inside):
+    """Let a stream of PyTorch's write late and us read at once; return how often we were wrong."""
     array = torch.full(SHAPE, POISON, dtype=torch.uint8, device="cuda")
     producer, ours, wrong = torch.cuda.Stream(), cvcli.Stream("cuda:0"), 0
-    array.fill_(3)
     for turn, milliseconds in enumerate(RACES):
         array.fill_(POISON)
         settle()
         spin(milliseconds, producer.cuda_stream)
         with torch.cuda.stream(producer):
             array.fill_(turn % 200)
-        out = cvcli.flip(cvcli.as_tensor(array), -1, stream=ours)
+            tensor = cvcli.as_tensor(array) if inside else None
+        tensor = tensor or cvcli.as_tensor(array)
+        out = cvcli.flip(tensor, -1, stream=ours)
         wrong += bool((out.numpy(ours) != turn % 200).any())
+    return wrong
+
+
+def test_a_pytorch_tensor_is_read_after_it_is_written():
+    assert raced(pytorch(), inside=True) == 0
+
+
+def test_a_pytorch_tensor_that_is_wrapped_outside_its_streams_block():
+    """Its interface names no stream."""
+    assert raced(pytorch(), inside=False) == 0
+
+
+def test_a_pytorch_consumer_reads_after_our_write():
+    torch = pytorch()
+    ours, consumer, wrong = cvcli.Stream("cuda:0"), torch.cuda.Stream(), 0
+    sources, out = [on_gpu(value) for value in range(10)], on_gpu(POISON)
+    for turn, milliseconds in enumerate(RACES[::2]):
+        spin(milliseconds, ours)
+        cvcli.flip(sources[turn % 10], -1, stream=ours, out=out)
+        with torch.cuda.stream(consumer):
+            view = torch.from_dlpack(out)
+            assert view.data_ptr() == out.pointer
+            seen = view.clone()
+        consumer.synchronize()
+        wrong += bool((seen != turn % 10).any())
     assert wrong == 0
 
 
