@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
-
 import numpy as np
 import pytest
 from conftest import assert_same, noise
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from races.worlds import Cuda, Simulated, Threaded
@@ -236,7 +234,6 @@ class Programs(RuleBasedStateMachine):
         finally:
             self.slots.clear()
             self.seen.clear()
-            gc.collect()
             self.world.close()
 
     def check_all(self):
@@ -259,12 +256,17 @@ class CudaPrograms(Programs):
     world_type = Cuda
 
 
+def trying(examples):
+    slow = [HealthCheck.too_slow]
+    return settings(max_examples=examples, stateful_step_count=30, suppress_health_check=slow)
+
+
 TestAdversary = Programs.TestCase
-TestAdversary.settings = settings(max_examples=80, stateful_step_count=30)
+TestAdversary.settings = trying(300)
 TestThreads = ThreadedPrograms.TestCase
-TestThreads.settings = settings(max_examples=20, stateful_step_count=30)
+TestThreads.settings = trying(60)
 
 
 @pytest.mark.gpu
 class TestCuda(CudaPrograms.TestCase):
-    settings = settings(max_examples=100, stateful_step_count=40)
+    settings = trying(100)
