@@ -10,7 +10,7 @@ import ctypes
 import threading
 import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 
 import pytest
@@ -18,6 +18,7 @@ import pytest
 from cvcli.core import engine, interop, stream
 from cvcli.devices import find
 from cvcli.devices.cpu import CpuDevice
+from cvcli.errors import DeviceError
 
 POISON = 0xDB
 LEGACY, PER_THREAD = 1, 2
@@ -51,7 +52,9 @@ class SimulatedGpu(CpuDevice):
     free_staging = free
 
     def close(self):
-        """End the threads of the streams that are left."""
+        """End the threads of the streams that are left, when their work is done."""
+        with suppress(DeviceError):
+            self.synchronize()
         for queue in set(self._streams.values()):
             queue.put(None)
 
