@@ -262,9 +262,9 @@ def trying(examples):
 
 
 TestAdversary = Programs.TestCase
-TestAdversary.settings = trying(300)
+TestAdversary.settings = trying(200)
 TestThreads = ThreadedPrograms.TestCase
-TestThreads.settings = trying(60)
+TestThreads.settings = trying(40)
 
 
 @pytest.mark.gpu
