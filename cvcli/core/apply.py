@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
-from cvcli.core.launch import Bound
+from cvcli.core.launch import Bound, BoundPass, bind
 from cvcli.core.passes import Plan
 from cvcli.core.stream import Stream, stream_for
 from cvcli.core.tensor import Form, Tensor, form_of
@@ -43,7 +43,7 @@ def apply(
     return out
 
 
-def _bind(chain: Chain, src: Tensor, key: _Key, stream: Stream) -> tuple[Form, Bound]:
+def _bind(chain: Chain, src: Tensor, key: _Key, stream: Stream) -> tuple[Form, Bound | BoundPass]:
     plan = chain.plan(src.spec())
     form = _output_form(src, plan)
     if key[2] is not None:
@@ -51,7 +51,7 @@ def _bind(chain: Chain, src: Tensor, key: _Key, stream: Stream) -> tuple[Form, B
         form = key[2]
     # Only its geometry counts here, so any tensor of that form would do.
     target = Tensor(src.buffer, form)
-    bound = Bound(engine_of(src.buffer.device), plan, src.images(), target.images(), stream)
+    bound = bind(engine_of(src.buffer.device), plan, src.images(), target.images(), stream)
     if len(chain.bound) >= _BOUND_KEPT:
         chain.bound.clear()
     chain.bound[key] = form, bound

@@ -19,6 +19,7 @@ from cvcli.core.stream import Stream
 from cvcli.devices import params
 
 _ROW_ALIGNMENT = 16
+Operand = tuple[Buffer, int]
 _BOUND_KEPT = 64
 
 
@@ -28,7 +29,7 @@ class BoundPass:
     What the pass points to stays on the device.
     """
 
-    __slots__ = ("_at", "_launch", "_pointers", "engine", "resident")
+    __slots__ = ("_launch", "_pointers", "engine", "resident")
 
     def __init__(self, engine: Engine, item: Pass, operands: Sequence[Images], stream: Stream):
         block = Block()
@@ -50,17 +51,26 @@ class BoundPass:
         args.table = packed.table
         self._launch = launch_of([item] * src.count, args, packed, uniform=True)
         self._pointers = memoryview(args).cast("B").cast("Q")
-        self._at = (_AT_SRC, _AT_DST, _AT_AUX)[: len(operands)]
 
-    def run(self, buffers: Sequence[Buffer], pointers: Sequence[int], stream: Stream) -> None:
-        """Queue the launch on batches at their pointers: source, result, second source."""
-        src, dst, *more = buffers
-        if self.resident is not None:
-            more.append(self.resident)
+    def run(self, src: Buffer, dst: Buffer, at_src: int, at_dst: int, stream: Stream) -> None:
+        """Queue the launch on two batches at their pointers."""
+        engine, pointers, resident = self.engine, self._pointers, self.resident
+        reads = (src,) if resident is None else (src, resident)
+        with engine.lock:
+            pointers[_AT_SRC] = at_src
+            pointers[_AT_DST] = at_dst
+            engine.launch(self._launch, reads, (dst,), stream)
+
+    def run_with(self, operands: Sequence[Operand], stream: Stream) -> None:
+        """Queue the launch on a source, a result and a second source."""
+        (src, at_src), (dst, at_dst), *aux = operands
+        reads = [src] if self.resident is None else [src, self.resident]
         with self.engine.lock:
-            for at, pointer in zip(self._at, pointers, strict=True):
-                self._pointers[at] = pointer
-            self.engine.launch(self._launch, (src, *more), (dst,), stream)
+            self._pointers[_AT_SRC], self._pointers[_AT_DST] = at_src, at_dst
+            for buffer, pointer in aux:
+                self._pointers[_AT_AUX] = pointer
+                reads.append(buffer)
+            self.engine.launch(self._launch, reads, (dst,), stream)
 
 
 _AT_SRC = params.MapArgs.src.offset // 8
@@ -87,15 +97,17 @@ class Bound:
 
     def run(self, src: Buffer, dst: Buffer, at_src: int, at_dst: int, stream: Stream) -> None:
         """Queue the launches on two batches at their pointers."""
-        if not self._sizes:
-            self._items[0].run((src, dst), (at_src, at_dst), stream)
-            return
         between = [self.engine.allocate(nbytes) for nbytes in self._sizes]
-        buffers = [src, *between, dst]
-        pointers = [at_src, *(buffer.pointer for buffer in between), at_dst]
-        for i, (item, bound) in enumerate(zip(self._passes, self._items, strict=True)):
-            which = _operands(item, i, range(len(buffers)))
-            bound.run([buffers[k] for k in which], [pointers[k] for k in which], stream)
+        results = [(src, at_src), *((buffer, buffer.pointer) for buffer in between), (dst, at_dst)]
+        for number, (item, bound) in enumerate(zip(self._passes, self._items, strict=True)):
+            bound.run_with(_operands(item, number, results), stream)
+
+
+def bind(engine: Engine, plan: Plan, src: Images, dst: Images, stream: Stream) -> Bound | BoundPass:
+    """Bind a plan to a device and to the geometry of two uniform batches."""
+    if len(plan.passes) > 1:
+        return Bound(engine, plan, src, dst, stream)
+    return BoundPass(engine, plan.passes[0], (src, dst), stream)
 
 
 _T = TypeVar("_T")
@@ -167,7 +179,7 @@ def _run_uniform(engine: Engine, src: Images, dst: Images, plan: Plan, stream: S
     if bound is None:
         if len(plan.kept) >= _BOUND_KEPT:
             plan.kept.clear()
-        bound = plan.kept[key] = Bound(engine, plan, src, dst, stream)
+        bound = plan.kept[key] = bind(engine, plan, src, dst, stream)
     at_src = src.buffer.pointer + src.first.offset
     at_dst = dst.buffer.pointer + dst.first.offset
     bound.run(src.buffer, dst.buffer, at_src, at_dst, stream)

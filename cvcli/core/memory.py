@@ -35,6 +35,7 @@ class Buffer:
     __slots__ = (
         "__weakref__",
         "_release",
+        "block",
         "device",
         "lent",
         "marks",
@@ -54,8 +55,9 @@ class Buffer:
         marks: Marks,
         release: Callable[[Buffer], None],
         owner: object = None,
+        block: Block | None = None,
     ) -> None:
-        self.device, self.pointer, self.nbytes = device, pointer, nbytes
+        self.device, self.pointer, self.nbytes, self.block = device, pointer, nbytes, block
         self.marks, self._release, self.owner = marks, release, owner
         self.producer: Stream | None = None
         self.unordered = self.read_only = self.lent = False
@@ -74,7 +76,9 @@ class Buffer:
 
 
 @dataclass(slots=True)
-class _Block:
+class Block:
+    """Memory of a pool; buffers come and go, it stays."""
+
     pointer: int
     nbytes: int
     marks: Marks
@@ -98,10 +102,14 @@ class Pool:
 
     def __init__(self, device: Device, staging: bool, limit: int) -> None:
         self._device, self._staging, self.limit = device, staging, limit
-        self._free: dict[int, deque[_Block]] = {}
-        self._lent: list[_Block] = []
+        self._free: dict[int, deque[Block]] = {}
+        self._lent: list[Block] = []
         self._lent_nbytes = 0
         self._lock = threading.RLock()
+        # The newest block of host memory may still be in the caches; the oldest one of a GPU is
+        # the likeliest to be idle.
+        self._newest = device.kind == "cpu"
+        self._give_back = self._give
         self.held = 0
         self.used = 0
 
@@ -114,11 +122,14 @@ class Pool:
         if self._lent_nbytes > _LENT_NBYTES or self._lent_nbytes > self.limit:
             self._take_back()
         with self._lock:
-            block = self._reuse(size, idle)
+            blocks = self._free.get(size)
+            block = self._reuse(blocks, idle) if blocks else None
             self.used += size
         if block is None:
             block = self._fresh(size)
-        return Buffer(self._device, block.pointer, nbytes, block.marks, self._give)
+        return Buffer(
+            self._device, block.pointer, nbytes, block.marks, self._give_back, None, block
+        )
 
     def release(self) -> int:
         """Free every idle block after its last use; return the bytes freed."""
@@ -152,49 +163,51 @@ class Pool:
             for block in blocks:
                 self._free.setdefault(block.nbytes, deque()).append(block)
 
-    def _reuse(self, size: int, idle: bool) -> _Block | None:
-        blocks = self._free.get(size)
-        if not blocks:
-            return None
-        # The newest block of host memory may still be in the caches; the oldest one of a GPU is
-        # the likeliest to be idle.
-        newest = -1 if self._device.kind == "cpu" else 0
+    def _reuse(self, blocks: deque[Block], idle: bool) -> Block | None:
         # Waiting would be worse than new memory: what is waited for may wait for this thread.
-        if idle and not blocks[newest].marks.done():
+        if idle and not blocks[-1 if self._newest else 0].marks.done():
             return None
-        self.held -= size
-        return blocks.pop() if newest else blocks.popleft()
+        block = blocks.pop() if self._newest else blocks.popleft()
+        self.held -= block.nbytes
+        return block
 
-    def _fresh(self, size: int) -> _Block:
+    def _fresh(self, size: int) -> Block:
         try:
-            return _Block(self._allocate(size), size, Marks(None, {}))
+            return Block(self._allocate(size), size, Marks(None, {}))
         except BaseException:
             with self._lock:
                 self.used -= size
             raise
 
     def _give(self, buffer: Buffer) -> None:
-        block = _Block(buffer.pointer, size_class(buffer.nbytes), buffer.marks)
+        block = buffer.block
+        assert block is not None
+        size = block.nbytes
         block.marks.retire()
         with self._lock:
-            self.used -= block.nbytes
-            self.held += block.nbytes
+            self.used -= size
+            self.held += size
             if buffer.lent:
                 self._lent.append(block)
-                self._lent_nbytes += block.nbytes
+                self._lent_nbytes += size
             else:
-                self._free.setdefault(block.nbytes, deque()).append(block)
-            surplus = self._surplus() if self.held > self.limit else []
+                blocks = self._free.get(size)
+                if blocks is None:
+                    blocks = self._free[size] = deque()
+                blocks.append(block)
+            if self.held <= self.limit:
+                return
+            surplus = self._surplus()
         for old in surplus:
             self._free_raw(old.pointer)
 
-    def _surplus(self) -> list[_Block]:
+    def _surplus(self) -> list[Block]:
         """Take out idle blocks until the limit holds.
 
         Only blocks whose last use is over: this runs wherever a buffer happens to be dropped,
         a stream's own thread included, so it must not wait.
         """
-        taken: list[_Block] = []
+        taken: list[Block] = []
         for size in sorted(self._free, reverse=True):
             blocks = self._free[size]
             while self.held > self.limit and blocks and blocks[0].marks.done():

@@ -20,6 +20,7 @@ from cvcli.devices.geometry import grid_of
 from cvcli.errors import DeviceError, OutOfMemoryError
 
 _OUT_OF_MEMORY = 2
+_NO_CONTEXT = 201
 
 
 class _Config(ctypes.Structure):
@@ -60,6 +61,7 @@ class CudaDevice(Device):
         self._functions: dict[Kernel, int] = {}
         self._lock = threading.Lock()
         self._alone = find.gpu_count() == 1
+        self._entered = threading.local()
         self._leave(self._enter())
         self.compute = find.describe_gpu(index).compute
         library = find.driver()
@@ -73,7 +75,10 @@ class CudaDevice(Device):
         Where there are several, other libraries go by the current one.
         """
         if self._alone:
-            runtime.setDevice(self.index)
+            # The only one stays current in a thread that has entered it once.
+            if not hasattr(self._entered, "yes"):
+                runtime.setDevice(self.index)
+                self._entered.yes = True
             return None
         before: int = runtime.getDevice()
         # Even so a thread may have no context yet.
@@ -158,6 +163,10 @@ class CudaDevice(Device):
         native.config.stream = stream
         before = self._enter()
         status = self._launch(*native.arguments)
+        if status == _NO_CONTEXT and self._alone:
+            # Another library has taken it away.
+            runtime.setDevice(self.index)
+            status = self._launch(*native.arguments)
         if before is not None:
             self._leave(before)
         if status:
