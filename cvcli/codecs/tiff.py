@@ -11,8 +11,11 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cvcli.codecs import _ifd
-from cvcli.codecs._base import Header, borrowed, dtype_refusal, pixel_packed
+from cvcli.codecs import _ifd, _palette
+from cvcli.codecs import _tags as _page_tags
+from cvcli.codecs._base import Coding, Header, Saving, borrowed, dtype_refusal, pixel_packed
+from cvcli.codecs._metadata import Metadata
+from cvcli.codecs._metadata import carried as carried_fields
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -28,6 +31,8 @@ _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _PREMULTIPLIED = 1
 # Raw, LZW, both deflates, PackBits: what decodes to the very samples.
 _PLAIN = frozenset((1, 5, 8, 32946, 32773))
+# The compressions that are kept; LZW, which every reader knows, stands for the others.
+_WRITTEN = {1: "none", 5: "lzw", 8: "deflate", 32946: "deflate", 32773: "packbits"}
 _DTYPES = {(8, 1): "uint8", (16, 1): "uint16"} | {(bits, 3): "float32" for bits in (16, 32, 64)}
 _DEEP_MODES = {("uint16", 1): "I;16", ("float32", 1): "F"}
 
@@ -81,6 +86,7 @@ def probe(data: bytes) -> Header:
     frames = _ifd.count_directories(data, form)
     width, height = (tags.get(tag, (0,))[0] for tag in (_WIDTH, _HEIGHT))
     direct = _direct(tags)
+    coding = Coding(compression=tags.get(_COMPRESSION, (1,))[0])
     if direct is None:
         from cvcli.codecs import pillow
 
@@ -94,10 +100,10 @@ def probe(data: bytes) -> Header:
             raise ImageError(f"TIFF of {kind} isn't supported") from error
         # Pillow tells the size after its own turning, which `decode` takes back.
         spec = replace(header.spec, height=height, width=width)
-        return replace(header, spec=spec, orientation=turn, frames=frames)
+        return replace(header, spec=spec, orientation=turn, frames=frames, coding=coding)
     channels, dtype = direct
     mode = _DEEP_MODES.get((dtype, channels), ("L", "LA", "RGB", "RGBA")[channels - 1])
-    return Header("TIFF", ImageSpec(height, width, channels, dtype), turn, frames, mode)
+    return Header("TIFF", ImageSpec(height, width, channels, dtype), turn, frames, mode, coding)
 
 
 def decode(data: bytes, header: Header, out: Pixels) -> None:
@@ -154,18 +160,40 @@ def refusal(spec: ImageSpec, format: str) -> str | None:
     return dtype_refusal(spec, format, ("uint8", "uint16", "float32"))
 
 
-def encode(image: Pixels, format: str, quality: int | None) -> bytes:
-    """LZW with a predictor: half of raw for photographs, and every reader knows it."""
+def metadata(data: bytes) -> Metadata:
+    form = _ifd.layout(data)
+    return _page_tags.read(data, form, form.first)
+
+
+def carried(metadata: Metadata, format: str) -> Metadata:
+    return carried_fields(metadata, format, _page_tags.FIELDS)
+
+
+def stored_channels(spec: ImageSpec, format: str) -> int:
+    return spec.channels
+
+
+def encode(image: Pixels, format: str, saving: Saving) -> bytes:
+    """Compressed as the source was, else by LZW with a predictor: half of raw for photographs."""
+    return _page_tags.attach(page(image, saving), saving.metadata)
+
+
+def page(image: Pixels, saving: Saving) -> bytes:
+    """File of one page without metadata."""
+    few = _palette.tiff_of(image, saving.mode, saving.coding.compression)
+    if few is not None:
+        return few
     import imagecodecs
 
     packed = pixel_packed(image)
     pixels = packed[:, :, 0] if packed.shape[2] == 1 else packed
+    compression = _WRITTEN.get(saving.coding.compression or 0, "lzw")
     file = imagecodecs.tiff_encode(
         pixels,
         photometric="rgb" if image.shape[2] > 2 else "minisblack",
         extrasample="unassalpha" if image.shape[2] in (2, 4) else None,
-        compression="lzw",
-        predictor=True,
+        compression=compression,
+        predictor=compression in ("lzw", "deflate"),
         # libtiff skips pad bytes without writing them: in memory of ours they are zero, so one
         # image always gives one file. LZW at its worst adds a half.
         out=bytearray(image.nbytes * 3 // 2 + 65536),
