@@ -16,17 +16,21 @@ from cvcli.codecs import _convert
 from cvcli.codecs import _metadata as _kept
 from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, spec_of
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
+from cvcli.codecs._frames import Frame, holds_all
 from cvcli.codecs._metadata import Metadata, Strip
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from cvcli.codecs._base import Pixels
 
 __all__ = [
     "DEFAULT_MAX_PIXELS",
     "WHITE",
     "Colour",
+    "Frame",
     "Header",
     "Metadata",
     "Strip",
@@ -34,9 +38,12 @@ __all__ = [
     "decode",
     "encodable",
     "encode",
+    "encode_all",
     "fit",
     "format_by_name",
     "format_for_suffix",
+    "frames",
+    "holds_all",
     "metadata",
     "parse_colour",
     "prepared",
@@ -110,6 +117,21 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
         _codec_of(data).decode(data, header, out)
 
 
+def frames(data: bytes, header: Header) -> Iterator[Frame]:
+    """All pictures of a file in order, the frames of an animation composed to whole ones.
+
+    Advancing and reading raise ImageError when the data are truncated or corrupt.
+    """
+    from cvcli.codecs import _frames, tiff
+
+    if header.frames == 1 or header.format not in _frames.ANIMATED | {"TIFF"}:
+        yield Frame(header, lambda out: decode(data, header, out))
+        return
+    found = tiff.frames if header.format == "TIFF" else _frames.animation
+    with library_errors(header.format, "decode"):
+        yield from found(data, header)
+
+
 def metadata(data: bytes, header: Header) -> Metadata:
     """What a file says beside its pixels; never fails: what can't be read is noted as lost."""
     try:
@@ -181,6 +203,31 @@ def encode(
     )
     with library_errors(format, "encode"):
         return _writer(format).encode(image, format, saving)
+
+
+def encode_all(
+    pictures: Sequence[Pixels],
+    format: str,
+    *,
+    quality: int | None = None,
+    source: Header,
+    each: Sequence[Metadata],
+    durations: Sequence[float],
+) -> bytes:
+    """File of several pictures: an animation, or pages of a TIFF, which may differ in size.
+
+    ``each`` holds the metadata of each picture, of which an animation takes the first; durations
+    are in ms. Otherwise as `encode`.
+    """
+    from cvcli.codecs import _joined
+
+    for picture in pictures:
+        if reason := encodable(spec_of(picture), format):
+            raise ImageError(reason)
+    coding = source.coding if source.format == format else Coding()
+    saving = Saving(quality, coding, source.mode, each[0])
+    with library_errors(format, "encode"):
+        return _joined.encode(pictures, format, saving, each, durations, source.plays)
 
 
 def fit(spec: ImageSpec, format: str) -> tuple[ImageSpec, tuple[str, ...]]:

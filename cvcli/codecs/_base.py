@@ -57,7 +57,8 @@ class Header:
 
     ``format`` is Pillow's name of what the content is, whatever the suffix says; ``spec`` is what
     `decode` writes; ``orientation`` is the EXIF value 1..8 that the pixels still need (1 when the
-    file has none or an invalid one); ``mode`` is Pillow's name of the file's own pixel layout.
+    file has none or an invalid one); ``mode`` is Pillow's name of the file's own pixel layout;
+    ``plays`` counts the plays of an animation, 0 for no end.
     """
 
     format: str
@@ -66,6 +67,7 @@ class Header:
     frames: int
     mode: str
     coding: Coding = field(default_factory=Coding)
+    plays: int = 0
 
 
 class Codec(Protocol):

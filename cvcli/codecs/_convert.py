@@ -78,9 +78,10 @@ def _scaled(image: Pixels, dtype: str) -> Pixels:
 
     if image.dtype.kind == "f":
         white = np.iinfo(dtype).max
-        return np.rint(np.nan_to_num(np.clip(image, 0, 1), nan=0.0) * float(white)).astype(dtype)
+        scaled: Pixels = np.rint(np.nan_to_num(np.clip(image, 0, 1)) * float(white)).astype(dtype)
+        return scaled
     # 65535 is 257 times 255.
-    scaled: Pixels = ((image.astype(np.uint32) + 128) // 257).astype(dtype)
+    scaled = ((image.astype(np.uint32) + 128) // 257).astype(dtype)
     return scaled
 
 

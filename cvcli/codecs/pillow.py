@@ -108,6 +108,17 @@ def versions() -> dict[str, str]:
     return {"Pillow": PIL.__version__}
 
 
+def opened(data: bytes, format: str) -> PilImage:
+    """The image of a file of this format, its pixels not loaded."""
+    return _open(data, (format,))
+
+
+def spec(image: PilImage) -> ImageSpec:
+    """What `pixels` gives of an image."""
+    channels, dtype = _shape(image)
+    return ImageSpec(image.height, image.width, channels, dtype)
+
+
 def _open(data: bytes, formats: tuple[str, ...] | None = None) -> PilImage:
     """Image of the first plugin that takes the data.
 
@@ -135,9 +146,16 @@ def probe(data: bytes) -> Header:
     format = image.format or "?"
     frames = 1 if format in _LAYERED else _quietly(lambda: getattr(image, "n_frames", 1), 1)
     turn = _quietly(lambda: image.getexif().get(_ifd.ORIENTATION, 1), 1)
-    channels, dtype = _shape(image)
-    spec = ImageSpec(image.height, image.width, channels, dtype)
-    return Header(format, spec, _ifd.valid_orientation(turn), max(1, frames), image.mode)
+    turn, plays = _ifd.valid_orientation(turn), _plays(image)
+    return Header(format, spec(image), turn, max(1, frames), image.mode, plays=plays)
+
+
+def _plays(image: PilImage) -> int:
+    """How often an animation plays, 0 for endlessly; GIF counts how often it is repeated."""
+    loop = image.info.get("loop")
+    if image.format != "GIF":
+        return loop if isinstance(loop, int) else 0
+    return 1 if loop is None else loop + 1 if loop else 0
 
 
 def _quietly(read: Any, otherwise: int) -> Any:
@@ -162,9 +180,11 @@ def _shape(image: PilImage) -> tuple[int, str]:
     return channels + (palette_alpha or keyed), "uint8"
 
 
-def read(data: bytes, header: Header) -> PilImage:
-    """The loaded image, in Pillow's own mode."""
+def read(data: bytes, header: Header, page: int = 0) -> PilImage:
+    """A loaded picture of the file, in Pillow's own mode."""
     image = _open(data, (header.format,) if header.format in _pil().OPEN else None)
+    if page:
+        image.seek(page)
     image.load()
     return image
 
@@ -285,17 +305,18 @@ def _save(image: Pixels, format: str, saving: Saving) -> bytes:
     mode = _WRITE_MODES[array.shape[2], array.dtype.name]
     size = (array.shape[1], array.shape[0])
     file = io.BytesIO()
-    options = _options(format, size, saving)
-    pil.frombuffer(mode, size, array, "raw", mode, 0, 1).save(file, format, **options)
+    extra = options(format, size, saving)
+    pil.frombuffer(mode, size, array, "raw", mode, 0, 1).save(file, format, **extra)
     return file.getvalue()
 
 
-def _options(format: str, size: tuple[int, int], saving: Saving) -> dict[str, Any]:
+def options(format: str, size: tuple[int, int], saving: Saving) -> dict[str, Any]:
+    """What Pillow's writer of the format is to be told."""
     known = saving.metadata
     if format == "AVIF":
         blocks = {"exif": known.exif, "xmp": known.xmp, "icc_profile": known.icc}
-        options = {name: block for name, block in blocks.items() if block}
-        return options | ({} if saving.quality is None else {"quality": saving.quality})
+        given: dict[str, Any] = {name: block for name, block in blocks.items() if block}
+        return given | ({} if saving.quality is None else {"quality": saving.quality})
     if format in ("BMP", "DIB"):
         return {"dpi": known.density.per("inch") if known.density else (0, 0)}
     if format == "JPEG2000" and known.comments:

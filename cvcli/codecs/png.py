@@ -92,7 +92,8 @@ def probe(data: bytes) -> Header:
     mode = {1: "1", 16: "I;16"}.get(depth, "L") if colour == _GRAY else _MODES[colour]
     frames = int.from_bytes(found.get(b"acTL", b"")[:4], "big")
     exif = found.get(b"eXIf") or _hex_exif(data)
-    return Header("PNG", spec, _ifd.orientation(exif), max(1, frames), mode)
+    plays = int.from_bytes(found.get(b"acTL", b"")[4:8], "big")
+    return Header("PNG", spec, _ifd.orientation(exif), max(1, frames), mode, plays=plays)
 
 
 def _hex_exif(data: bytes) -> bytes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cvcli.codecs import _ifd, _riff
 from cvcli.codecs._base import (
@@ -69,7 +69,9 @@ def probe(data: bytes) -> Header:
     spec = ImageSpec(height, width, 4 if alpha else 3, "uint8")
     mode = "RGBA" if alpha else "RGB"
     coding = Coding(lossless=b"VP8L" in first or _first_frame_is_lossless(data, chunks))
-    return Header("WEBP", spec, _ifd.orientation(exif), max(1, frames), mode, coding)
+    plays = _riff.body(data, first[b"ANIM"])[4:6] if b"ANIM" in first else b""
+    turn, count = _ifd.orientation(exif), int.from_bytes(plays, "little")
+    return Header("WEBP", spec, turn, max(1, frames), mode, coding, count)
 
 
 def _first_frame_is_lossless(data: bytes, chunks: list[tuple[bytes, int]]) -> bool:
@@ -136,13 +138,22 @@ def encode(image: Pixels, format: str, saving: Saving) -> bytes:
 
     if image.shape[2] < 3:
         image = gray_as_rgb(image)
-    quality = saving.quality
-    lossless = saving.coding.lossless if quality is None else quality == LOSSLESS
+    how = options(saving)
     file = imagecodecs.webp_encode(
         pixel_packed(image),
-        # Of lossless files the level is the effort: 100 is slow for a percent or two.
-        level=75 if lossless else QUALITY if quality is None else quality,
-        lossless=lossless,
-        method=_LOSSLESS_METHOD if lossless else _LOSSY_METHOD,
+        level=how["quality"],
+        lossless=how["lossless"],
+        method=how["method"],
     )
     return _riff.attach(bytes(file), saving.metadata, image.shape[1], image.shape[0])
+
+
+def options(saving: Saving) -> dict[str, Any]:
+    """Quality, kind and effort, by libwebp's names."""
+    quality = saving.quality
+    lossless = saving.coding.lossless if quality is None else quality == LOSSLESS
+    if lossless:
+        # The quality of lossless files is an effort: 100 is slow for a percent or two.
+        return {"quality": 75, "lossless": True, "method": _LOSSLESS_METHOD}
+    level = QUALITY if quality is None else quality
+    return {"quality": level, "lossless": False, "method": _LOSSY_METHOD}
