@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import cvcli.codecs as codecs
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
-from cvcli.codecs import Colour, Frame, Header, Metadata, Strip
+from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, parse_colour
 from cvcli.core.chain import Chain, MapPlan
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Pixels = NDArray[np.generic]
+
+__all__ = ["Album", "Care", "Picture", "parse_colour"]
 
 STRICT_TIP = "leave out --strict to accept that"
 
