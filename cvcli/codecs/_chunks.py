@@ -126,7 +126,14 @@ def _density(density: Density) -> bytes:
 def _comment(comment: bytes) -> tuple[bytes, bytes]:
     """A comment as text; tEXt is Latin-1 and iTXt UTF-8, and neither holds a NUL."""
     plain = comment.replace(b"\0", b"")
-    if plain.isascii():
-        return b"tEXt", _COMMENT + b"\0" + plain
-    text = plain.decode("utf-8", "replace").encode()
-    return b"iTXt", _COMMENT + b"\0\0\0\0\0" + text
+    if not plain.isascii() and _is_utf8(plain):
+        return b"iTXt", _COMMENT + b"\0\0\0\0\0" + plain
+    return b"tEXt", _COMMENT + b"\0" + plain
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

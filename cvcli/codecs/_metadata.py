@@ -130,15 +130,14 @@ def fitted(
 
 def _with_true_exif(metadata: Metadata, width: int, height: int, orientation: int) -> Metadata:
     exif = metadata.exif
-    if exif is not None:
+    if exif:
         try:
             exif = _exif.corrected(exif, width, height, upright=orientation == 1)
             return replace(metadata, exif=exif)
         except (struct.error, ValueError, IndexError):
-            metadata = metadata.losing("malformed EXIF is dropped", exif=None)
-    if orientation != 1:
-        metadata = replace(metadata, exif=_exif.orientation_only(orientation))
-    return metadata
+            metadata = metadata.losing("malformed EXIF is dropped")
+    block = None if orientation == 1 else _exif.orientation_only(orientation)
+    return replace(metadata, exif=block)
 
 
 def icc_fault(profile: bytes, channels: int) -> str | None:
