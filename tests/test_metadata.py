@@ -73,7 +73,8 @@ def run(*words, code=0):
 
 
 def opened(path):
-    image = Image.open(path)
+    # From memory: nothing is left open.
+    image = Image.open(io.BytesIO(Path(path).read_bytes()))
     image.load()
     return image
 

@@ -164,7 +164,7 @@ class Album:
             images,
             self.format,
             quality=quality,
-            source=self.header,
+            sources=[picture.header for picture, _ in whole],
             each=each,
             durations=[picture.duration for picture, _ in whole],
         )

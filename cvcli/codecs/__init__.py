@@ -194,15 +194,16 @@ def encode(
     reason = encodable(spec_of(image), format)
     if reason:
         raise ImageError(reason)
-    alike = source is not None and source.format == format
-    saving = Saving(
-        quality,
-        source.coding if source and alike else Coding(),
-        source.mode if source else "",
-        metadata or Metadata(),
-    )
+    saving = _saving(quality, source, format, metadata or Metadata())
     with library_errors(format, "encode"):
         return _writer(format).encode(image, format, saving)
+
+
+def _saving(quality: int | None, source: Header | None, format: str, known: Metadata) -> Saving:
+    if source is None:
+        return Saving(quality, metadata=known)
+    coding = source.coding if source.format == format else Coding()
+    return Saving(quality, coding, source.mode, known)
 
 
 def encode_all(
@@ -210,24 +211,25 @@ def encode_all(
     format: str,
     *,
     quality: int | None = None,
-    source: Header,
+    sources: Sequence[Header],
     each: Sequence[Metadata],
     durations: Sequence[float],
 ) -> bytes:
     """File of several pictures: an animation, or pages of a TIFF, which may differ in size.
 
-    ``each`` holds the metadata of each picture, of which an animation takes the first; durations
-    are in ms. Otherwise as `encode`.
+    ``sources`` and ``each`` hold the header and the metadata of each picture, of which an
+    animation takes the first; durations are in ms. Otherwise as `encode`.
     """
     from cvcli.codecs import _joined
 
     for picture in pictures:
         if reason := encodable(spec_of(picture), format):
             raise ImageError(reason)
-    coding = source.coding if source.format == format else Coding()
-    saving = Saving(quality, coding, source.mode, each[0])
+    savings = [
+        _saving(quality, source, format, known) for source, known in zip(sources, each, strict=True)
+    ]
     with library_errors(format, "encode"):
-        return _joined.encode(pictures, format, saving, each, durations, source.plays)
+        return _joined.encode(pictures, format, savings, durations, sources[0].plays)
 
 
 def fit(spec: ImageSpec, format: str) -> tuple[ImageSpec, tuple[str, ...]]:

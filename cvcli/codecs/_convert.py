@@ -65,7 +65,7 @@ def _flattened(image: Pixels, background: Colour) -> Pixels:
     top = 1.0 if image.dtype.kind == "f" else float(np.iinfo(image.dtype).max)
     count = image.shape[2] - 1
     behind = background if count == 3 else (float(np.dot(_LUMA, background)),)
-    alpha = image[:, :, -1:].astype(np.float64) / top
+    alpha = np.clip(image[:, :, -1:].astype(np.float64) / top, 0, 1)
     shown = image[:, :, :-1] * alpha + np.array(behind) * top * (1 - alpha)
     if image.dtype.kind != "f":
         shown = np.rint(shown)
@@ -78,7 +78,8 @@ def _scaled(image: Pixels, dtype: str) -> Pixels:
 
     if image.dtype.kind == "f":
         white = np.iinfo(dtype).max
-        scaled: Pixels = np.rint(np.nan_to_num(np.clip(image, 0, 1)) * float(white)).astype(dtype)
+        unit = np.nan_to_num(np.clip(image.astype(np.float64), 0, 1))
+        scaled: Pixels = np.rint(unit * white).astype(dtype)
         return scaled
     # 65535 is 257 times 255.
     scaled = ((image.astype(np.uint32) + 128) // 257).astype(dtype)
@@ -97,19 +98,38 @@ def to_srgb(pixels: Pixels, profile: bytes) -> None:
 
     Raises whatever LittleCMS has against the profile.
     """
+    if pixels.shape[2] < 3:
+        pixels[:, :, 0] = _gray_to_srgb(pixels[:, :, 0], profile)
+    else:
+        pixels[:, :, :3] = _transformed(pixels[:, :, :3], profile, "rgb")
+
+
+def _gray_to_srgb(gray: Pixels, profile: bytes) -> Pixels:
+    """Through a table where there is one: LittleCMS's own shortcut is 9 levels off in the dark."""
+    import numpy as np
+
+    exact = 0x0100
+    if gray.dtype.kind == "f":
+        return _transformed(gray, profile, "gray", exact)[:, :, 0]
+    values = np.arange(np.iinfo(gray.dtype).max + 1, dtype=gray.dtype)[None]
+    table: Pixels = _transformed(values, profile, "gray", exact)[0, :, 0]
+    return table[gray]
+
+
+def _transformed(colours: Pixels, profile: bytes, space: str, flags: int | None = None) -> Pixels:
+    """RGB (h, w, 3) of colours in a profile's space."""
     import imagecodecs
     import numpy as np
 
-    count = 1 if pixels.shape[2] < 3 else 3
-    colours = np.ascontiguousarray(pixels[:, :, :count])
-    if count == 1:
-        colours = colours[:, :, 0]
-    space = "gray" if count == 1 else "rgb"
-    result = imagecodecs.cms_transform(
-        colours, profile, _srgb(), colorspace=space, outcolorspace="rgb"
+    result: Pixels = imagecodecs.cms_transform(
+        np.ascontiguousarray(colours),
+        profile,
+        _srgb(),
+        colorspace=space,
+        outcolorspace="rgb",
+        flags=flags,
     )
-    # Gray comes back as three equal components.
-    pixels[:, :, :count] = result[:, :, :count]
+    return result
 
 
 def cmyk_to_rgb(image: Any, profile: bytes) -> Any:

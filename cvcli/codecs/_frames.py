@@ -43,8 +43,10 @@ def animation(data: bytes, header: Header) -> Iterator[Frame]:
     if header.format == "PNG" and header.spec.dtype == "uint16":
         yield from _deep_animation(data, header)
         return
-    from cvcli.codecs import pillow
+    from cvcli.codecs import _gif, pillow
 
+    if header.format == "GIF":
+        _gif.refuse_cut(data)
     image = pillow.opened(data, header.format)
     # A picture for readers that don't know animations is not part of it.
     first = 1 if image.info.get("default_image") else 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from cvcli.codecs import _palette
+from cvcli.errors import ImageError
 
 if TYPE_CHECKING:
     from PIL.Image import Image as PilImage
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 # What becomes of a picture when the next one comes: it stays, or its place is cleared.
 _STAYS, _CLEARED = 1, 2
 _CLEAR_PLACE = 255
+_EXTENSION, _PICTURE, _TRAILER = 0x21, 0x2C, 0x3B
 
 
 class _Part(NamedTuple):
@@ -25,6 +27,28 @@ class _Part(NamedTuple):
     x: int
     y: int
     disposal: int
+
+
+def refuse_cut(data: bytes) -> None:
+    """Raise ImageError if the data end within a block; Pillow would leave the frames behind out."""
+    at = 13 + _table(data[10])
+    while at < len(data) and data[at] != _TRAILER:
+        if data[at] == _EXTENSION:
+            at += 2
+        elif data[at] == _PICTURE and at + 10 < len(data):
+            at += 11 + _table(data[at + 9])
+        else:
+            break
+        while at < len(data) and data[at]:
+            at += 1 + data[at]
+        at += 1
+    if at > len(data) or (at < len(data) and data[at] == _PICTURE):
+        raise ImageError("truncated GIF data")
+
+
+def _table(flags: int) -> int:
+    """Bytes of a colour table, by the flags that announce it."""
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
 
 
 def encode(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from cvcli.codecs import _apng, _chunks, _gif, _riff, pillow, png, tiff, webp
 from cvcli.codecs._base import Saving, gray_as_rgb
-from cvcli.codecs._metadata import Metadata
 from cvcli.errors import ImageError
 
 if TYPE_CHECKING:
@@ -18,14 +17,15 @@ if TYPE_CHECKING:
 def encode(
     pictures: Sequence[Pixels],
     format: str,
-    saving: Saving,
-    each: Sequence[Metadata],
+    savings: Sequence[Saving],
     durations: Sequence[float],
     plays: int,
 ) -> bytes:
     """One file of all pictures; ``plays`` 0 is endless."""
     if format == "TIFF":
-        return tiff.join([tiff.page(picture, saving) for picture in pictures], each)
+        pages = [tiff.page(*pair) for pair in zip(pictures, savings, strict=True)]
+        return tiff.join(pages, [saving.metadata for saving in savings])
+    saving = savings[0]
     if len({picture.shape[:2] for picture in pictures}) > 1:
         raise ImageError(f"{format} can't hold pictures of different sizes")
     alike = _of_one_kind(pictures)

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from cvcli.codecs._base import Pixels
 
 MOST = 256
-# TIFF's compressions of bits, by Pillow's names.
-_BIT_CODINGS = {1: "raw", 2: "tiff_ccitt", 3: "group3", 4: "group4", 32773: "packbits"}
-_TIFF_CODINGS = {1: "raw", 5: "tiff_lzw", 8: "tiff_adobe_deflate", 32946: "tiff_adobe_deflate"}
-_TIFF_CODINGS |= {32773: "packbits"}
+# TIFF's compressions, those of bits alone among them, by Pillow's names.
+_CODINGS = {1: "raw", 5: "tiff_lzw", 8: "tiff_adobe_deflate", 32946: "tiff_adobe_deflate"}
+_CODINGS |= {32773: "packbits"}
+_BIT_CODINGS = _CODINGS | {2: "tiff_ccitt", 3: "group3", 4: "group4"}
 
 
 class Indexed(NamedTuple):
@@ -84,7 +84,7 @@ def tiff_of(image: Pixels, mode: str, compression: int | None) -> bytes | None:
     stored = _stored(image, mode) if image.shape[2] != 4 else None
     if stored is None:
         return None
-    names = _BIT_CODINGS if mode == "1" else _TIFF_CODINGS
+    names = _BIT_CODINGS if mode == "1" else _CODINGS
     default = "group4" if mode == "1" else "tiff_lzw"
     return _saved(stored[0], "TIFF", compression=names.get(compression or 0, default))
 

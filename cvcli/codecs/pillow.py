@@ -182,6 +182,8 @@ def _shape(image: PilImage) -> tuple[int, str]:
 
 def read(data: bytes, header: Header, page: int = 0) -> PilImage:
     """A loaded picture of the file, in Pillow's own mode."""
+    if header.format == "GIF":
+        _gif.refuse_cut(data)
     image = _open(data, (header.format,) if header.format in _pil().OPEN else None)
     if page:
         image.seek(page)
