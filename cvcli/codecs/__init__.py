@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -22,7 +23,7 @@ from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cvcli.codecs._base import Pixels
 
@@ -129,7 +130,16 @@ def frames(data: bytes, header: Header) -> Iterator[Frame]:
         return
     found = tiff.frames if header.format == "TIFF" else _frames.animation
     with library_errors(header.format, "decode"):
-        yield from found(data, header)
+        for frame in found(data, header):
+            yield replace(frame, read=_guarded(frame))
+
+
+def _guarded(frame: Frame) -> Callable[[Pixels], None]:
+    def read(out: Pixels) -> None:
+        with library_errors(frame.header.format, "decode"):
+            frame.read(out)
+
+    return read
 
 
 def metadata(data: bytes, header: Header) -> Metadata:

@@ -121,6 +121,10 @@ def _with_palette(pixels: Pixels) -> tuple[PilImage, int | None]:
     if pixels.shape[2] in (2, 4):
         clear = pixels[:, :, -1] < 128
         pixels = pixels[:, :, :-1]
+    if pixels.shape[2] == 1 and clear is None:
+        # Readers take the palette that each place is its own gray of for none.
+        gray = np.repeat(np.arange(_palette.MOST, dtype=np.uint8), 3).reshape(-1, 3)
+        return _palette.pillow_image(_palette.Indexed(pixels[:, :, 0], gray)), None
     if pixels.shape[2] == 1:
         pixels = np.repeat(pixels, 3, 2)
     if clear is None or not clear.any():
@@ -132,7 +136,8 @@ def _with_palette(pixels: Pixels) -> tuple[PilImage, int | None]:
     palette = (image.getpalette() or [])[: 3 * _CLEAR_PLACE]
     places = np.where(clear, _CLEAR_PLACE, np.asarray(image)).astype(np.uint8)
     result = Image.fromarray(places, "P")
-    result.putpalette(palette + [0] * (3 * _palette.MOST - len(palette)))
+    palette += [0] * (3 * _CLEAR_PLACE - len(palette))
+    result.putpalette(palette + pixels[clear][0].tolist())
     return result, _CLEAR_PLACE
 
 

@@ -43,9 +43,10 @@ def indexed(image: Pixels) -> Indexed | None:
 
 def pillow_image(found: Indexed) -> PilImage:
     """A palette image without its opacities."""
+    import numpy as np
     from PIL import Image
 
-    image = Image.fromarray(found.places, "P")
+    image = Image.fromarray(np.ascontiguousarray(found.places), "P")
     image.putpalette(found.colours[:, :3].tobytes())
     return image
 
