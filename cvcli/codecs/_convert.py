@@ -21,6 +21,9 @@ _LUMA = (0.299, 0.587, 0.114)
 
 def parse_colour(text: str) -> Colour:
     """Red, green and blue, 0..1, of a name, ``#rrggbb`` or ``rgb(r,g,b)``; ParameterError."""
+    if text == "white":
+        # The default must not cost the loading of a library.
+        return WHITE
     from PIL import ImageColor
 
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 
 from cvcli.codecs import _entries, _exif, _ifd
 from cvcli.codecs._entries import ASCII, BYTE, LONG, RATIONAL, SHORT, UNDEFINED, Directory, Entry
@@ -146,6 +145,8 @@ def _with_metadata(page: Directory, metadata: Metadata) -> Directory:
 
 
 def _resolution(metadata: Metadata, described: Directory) -> list[Entry]:
+    from fractions import Fraction
+
     density = metadata.density
     if density is None:
         return [entry for entry in described.entries if entry.tag in _RESOLUTION]
