@@ -2,6 +2,7 @@
 
 import io
 import json
+import struct
 from pathlib import Path
 
 import cv2
@@ -9,7 +10,7 @@ import imagecodecs
 import numpy as np
 import pytest
 from conftest import noise
-from PIL import Image
+from PIL import Image, ImageCms
 from test_cli import FLIP, load
 from test_codecs import decoded, drop_app14, png, rows
 from test_metadata import SRGB, opened, run, saved
@@ -121,7 +122,60 @@ def test_cmyk_is_red_and_that_is_said(adobe, target):
     assert notes() == ["CMYK becomes RGB, without a profile"]
 
 
+def cmyk_profile():
+    """A printer's profile whose table has the 16 mixtures of full inks."""
+    corners = [
+        (255 * (3 - c - m - y) * (1 - k) // 3, 128 + 40 * m - 40 * c, 128 + 60 * y)
+        for c, m, y, k in np.ndindex(2, 2, 2, 2)
+    ]
+    table = b"mft1\0\0\0\0\4\3\2\0" + struct.pack(
+        ">9i", *(65536 * v for v in (1, 0, 0, 0, 1, 0, 0, 0, 1))
+    )
+    table += bytes(range(256)) * 4 + bytes(v for corner in corners for v in corner)
+    table += bytes(range(256)) * 3
+    table += b"\0" * (-len(table) % 4)
+    white = b"XYZ \0\0\0\0" + struct.pack(">3i", 63190, 65536, 54061)
+    words = b"text\0\0\0\0none\0\0\0\0"
+    tags, body, at = b"", b"", 128 + 4 + 4 * 12
+    for name, block in ((b"A2B0", table), (b"wtpt", white), (b"cprt", words), (b"desc", words)):
+        tags += name + struct.pack(">II", at + len(body), len(block))
+        body += block
+    head = b"\0\0\0\0\0\0\0\0\x02\x40\0\0prtrCMYKLab " + struct.pack(">6H", 2026, 1, 1, 0, 0, 0)
+    head += b"acsp" + bytes(28) + struct.pack(">3i", 63190, 65536, 54061)
+    whole = head.ljust(128, b"\0") + struct.pack(">I", 4) + tags + body
+    return struct.pack(">I", len(whole)) + whole[4:]
+
+
+def test_cmyk_goes_through_its_profile():
+    profile = cmyk_profile()
+    image = Image.fromarray(noise((20, 31, 4), "uint8"), "CMYK")
+    for name, options in (("a.jpg", {"quality": 95}), ("a.tif", {})):
+        image.save(name, icc_profile=profile, **options)
+        source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+        target = ImageCms.createProfile("sRGB")
+        shown = ImageCms.profileToProfile(opened(name), source, target, outputMode="RGB")
+        run(*FLIP, "--overwrite", name, "b.png", "--report", "r.json")
+        np.testing.assert_array_equal(load(Path("b.png"))[::-1, ::-1], np.asarray(shown))
+        assert np.abs(np.asarray(shown).astype(int) - opened(name).convert("RGB")).max() > 20
+        assert notes() == ["CMYK becomes RGB, through its profile"]
+        assert "icc_profile" not in opened("b.png").info
+
+
 # Depth and alpha
+
+
+def test_depths_that_are_cut_on_reading_are_said():
+    deep = noise((20, 31, 3), "uint16")
+    Path("a.avif").write_bytes(imagecodecs.avif_encode(deep >> 6, bitspersample=10))
+    Path("b.jp2").write_bytes(imagecodecs.jpeg2k_encode(deep, level=0, codecformat="jp2"))
+    Path("c.ppm").write_bytes(b"P6 # 1\n31 20\n65535\n" + deep.astype(">u2").tobytes())
+    Path("d.pgm").write_bytes(b"P5 31 20 65535\n" + deep[:, :, 0].astype(">u2").tobytes())
+    for name, bits in (("a.avif", 10), ("b.jp2", 16), ("c.ppm", 16), ("d.pgm", 8)):
+        run(*FLIP, "--overwrite", "--format", "png", name, "out", "--report", "r.json")
+        assert notes() == ([f"{bits}-bit pixels are read as 8-bit"] if bits > 8 else []), name
+    np.testing.assert_array_equal(
+        decoded(Path("out/d.png").read_bytes())[::-1, ::-1, 0], deep[:, :, 0]
+    )
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from cvcli.codecs import _convert
+from cvcli.codecs import _convert, _deep
 from cvcli.codecs import _metadata as _kept
 from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, spec_of
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
@@ -149,7 +149,8 @@ def metadata(data: bytes, header: Header) -> Metadata:
     except Exception:
         return Metadata(lost=("malformed metadata is dropped",))
     if header.mode != "CMYK":
-        return found
+        cut = _deep.loss(data, header.format, header.spec.dtype)
+        return found.losing(cut) if cut else found
     profile = (found.icc or b"")[16:20] == b"CMYK"
     means = "through its profile" if profile else "without a profile"
     return found.losing(f"CMYK becomes RGB, {means}", icc=None)

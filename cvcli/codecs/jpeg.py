@@ -10,7 +10,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from cvcli.codecs import _app_segments, _ifd, _quality
 from cvcli.codecs._base import (
@@ -211,18 +211,27 @@ def _with_tables(
     pixels: Pixels, tables: tuple[tuple[int, ...], ...], sampling: str | None
 ) -> bytes:
     """By Pillow, which takes quantisation tables."""
-    import io
-
     import numpy as np
     from PIL import Image
 
-    file = io.BytesIO()
     whole = Image.fromarray(np.ascontiguousarray(pixels))
     # Tables of camera makers differ for the two chroma components at times; libjpeg has two.
     options = {"qtables": [list(table) for table in tables[: pixels.ndim - 1]]}
     names = {"444": 0, "422": 1, "420": 2}
-    whole.save(file, "JPEG", subsampling=names.get(sampling or "420", 2), **options)
-    return file.getvalue()
+    with _memory_file() as file:
+        whole.save(file, "JPEG", subsampling=names.get(sampling or "420", 2), **options)
+        file.seek(0)
+        return file.read()
+
+
+def _memory_file() -> BinaryIO:
+    """Where Pillow encodes without holding the interpreter's lock, as it does into a real file."""
+    import io
+    import os
+
+    # Linux has it.
+    create = getattr(os, "memfd_create", None)
+    return io.BytesIO() if create is None else os.fdopen(create("cvcli-jpeg"), "w+b")
 
 
 def _room(nbytes: int) -> bytearray:
