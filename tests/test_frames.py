@@ -1,6 +1,7 @@
 """Files of several pictures: every frame and page goes through the chain, none is lost silently."""
 
 import hashlib
+import io
 import struct
 from pathlib import Path
 
@@ -243,3 +244,17 @@ def test_a_hidden_default_picture_is_not_a_frame():
     run(*FLIP, "a.png", "b.png")
     wanted = [np.asarray(image.convert("RGBA")) for image in rest]
     assert_turned(frames("b.png")[0], wanted)
+
+
+def test_the_pictures_of_a_multi_picture_jpeg():
+    whole = [drawing(seed, (48, 32)) for seed in range(3)]
+    data = saved(whole[0], "MPO", save_all=True, append_images=whole[1:], quality=95)
+    Path("a.jpg").write_bytes(data)
+    run(*FLIP, "--frame", 2, "--format", "png", "a.jpg", "two.png")
+    run(*FLIP, "a.jpg", "all.tif")
+    image = Image.open(io.BytesIO(data))
+    for number in range(3):
+        image.seek(number)
+        wanted = np.asarray(image)[::-1, ::-1]
+        np.testing.assert_array_equal(frames("all.tif")[0][number][:, :, :3], wanted)
+    np.testing.assert_array_equal(load(Path("two.png")), wanted)

@@ -300,6 +300,23 @@ def test_too_much_for_a_segment_is_said(capfd):
     assert not opened("b.jpg").getexif()
 
 
+@pytest.mark.parametrize("kind, stored", [(1, b"\6"), (3, b"\6\0\6\0"), (4, b"\6\0\0\0")])
+def test_an_orientation_of_an_odd_type_is_reset_as_it_is_applied(kind, stored):
+    count = 2 if kind == 3 else 1
+    block = b"II*\0\x08\0\0\0" + directory("<", 8, [(ORIENTATION, kind, count, stored)])
+    picture().save("a.png", exif=b"Exif\0\0" + block)
+    run(*FLIP, "a.png", "b.png")
+    assert opened("b.png").size == (20, 31)
+    assert codecs.probe(Path("b.png").read_bytes()).orientation == 1
+
+
+def test_previews_in_xmp_are_stale_too():
+    xmp = XMP % b"<a/><xmp:Thumbnails>AAAA</xmp:Thumbnails><b/><xmp:Thumbnails>"
+    picture().save("a.webp", xmp=xmp)
+    run(*FLIP, "a.webp", "b.webp")
+    assert opened("b.webp").info["xmp"] == XMP % b"<a/><b/><xmp:Thumbnails>"
+
+
 def test_tiff_tags_by_tifffile():
     tifffile = pytest.importorskip("tifffile")
     Path("a.tif").write_bytes(source("TIFF"))

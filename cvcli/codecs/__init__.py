@@ -125,7 +125,7 @@ def frames(data: bytes, header: Header) -> Iterator[Frame]:
     """
     from cvcli.codecs import _frames, tiff
 
-    if header.frames == 1 or header.format not in _frames.ANIMATED | {"TIFF"}:
+    if header.frames == 1:
         yield Frame(header, lambda out: decode(data, header, out))
         return
     found = tiff.frames if header.format == "TIFF" else _frames.animation

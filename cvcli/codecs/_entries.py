@@ -66,17 +66,18 @@ def located(block: bytes, form: Layout, at: int) -> list[tuple[Entry, int]]:
 
 def read(block: bytes, form: Layout, at: int, depth: int = 0) -> Directory:
     """The directory at ``at`` with those that its EXIF, GPS and interoperability tags point to."""
-    entries, subs = [], []
+    entries: list[Entry] = []
+    subs: dict[int, Directory] = {}
     for entry, _ in located(block, form, at):
         if entry.tag not in SUB_DIRECTORIES:
             entries.append(entry)
-        elif depth < _DEEPEST and entry.kind in (4, 13, 16, 18):
+        elif depth < _DEEPEST and entry.tag not in subs and entry.kind in (4, 13, 16, 18):
             try:
                 target = whole(entry, form.order)
-                subs.append((entry.tag, read(block, form, target, depth + 1)))
+                subs[entry.tag] = read(block, form, target, depth + 1)
             except struct.error:
                 continue
-    return Directory(tuple(entries), tuple(subs))
+    return Directory(tuple(entries), tuple(subs.items()))
 
 
 def whole(entry: Entry, order: str) -> int:

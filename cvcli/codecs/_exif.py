@@ -9,13 +9,13 @@ from __future__ import annotations
 import struct
 
 from cvcli.codecs import _entries, _ifd
-from cvcli.codecs._entries import EXIF_IFD, LONG, SHORT, Directory
+from cvcli.codecs._entries import BYTE, EXIF_IFD, LONG, SHORT, Directory
 
 PREFIX = b"Exif\0\0"
 _WIDTH, _HEIGHT, _PIXEL_X, _PIXEL_Y = 0x0100, 0x0101, 0xA002, 0xA003
 # Where the thumbnail's directory says that its JPEG or raw bytes are, and how many.
 _STREAMS = ((0x0201, 0x0202), (0x0111, 0x0117))
-_CODES = {SHORT: "H", LONG: "I"}
+_CODES = {BYTE: "B", SHORT: "H", LONG: "I"}
 
 
 def bare(block: bytes) -> bytes:
@@ -50,7 +50,7 @@ def _overwrite(block: bytearray, form: _ifd.Layout, at: int, values: dict[int, i
         if entry.tag == EXIF_IFD and entry.kind == LONG:
             pointer = _entries.whole(entry, form.order)
         value, code = values.get(entry.tag), _CODES.get(entry.kind)
-        if value is None or code is None or entry.count != 1:
+        if value is None or code is None:
             continue
         if value < 1 << 8 * struct.calcsize("=" + code):
             struct.pack_into(form.order + code, block, start, value)

@@ -33,13 +33,11 @@ class Frame:
 
 def holds_all(source: Header, format: str) -> bool:
     """Whether ``format`` can hold all pictures of the file: pages hold frames, but don't play."""
-    if source.format == "TIFF" or format == "TIFF":
-        return format == "TIFF" and source.format in ANIMATED | {"TIFF"}
-    return source.format in ANIMATED and format in ANIMATED
+    return format == "TIFF" or (source.format in ANIMATED and format in ANIMATED)
 
 
 def animation(data: bytes, header: Header) -> Iterator[Frame]:
-    """Whole frames in order, whatever the file stores of each."""
+    """Whole frames in order, whatever the file stores of each; or pictures of several sizes."""
     if header.format == "PNG" and header.spec.dtype == "uint16":
         yield from _deep_animation(data, header)
         return

@@ -21,7 +21,7 @@ _ICC_LEAST = 128
 _RESOURCE = b"8BIM"
 _IPTC, _OLD_THUMBNAIL, _THUMBNAIL = 0x0404, 0x0409, 0x040C
 _XMP_ORIENTATION = re.compile(rb"(tiff:Orientation(?:\s*=\s*[\"']|>))[2-8](?=[\"'<])")
-_XMP_THUMBNAILS = re.compile(rb"<xmp:Thumbnails>.*?</xmp:Thumbnails>", re.DOTALL)
+_XMP_THUMBNAILS = (b"<xmp:Thumbnails>", b"</xmp:Thumbnails>")
 
 
 class Density(NamedTuple):
@@ -118,7 +118,7 @@ def fitted(
         x, y, unit = metadata.density
         metadata = replace(metadata, density=Density(y, x, unit))
     if metadata.xmp is not None:
-        xmp = _XMP_THUMBNAILS.sub(b"", metadata.xmp)
+        xmp = _without(metadata.xmp, *_XMP_THUMBNAILS)
         if was != left:
             xmp = _XMP_ORIENTATION.sub(rb"\g<1>1", xmp)
         metadata = replace(metadata, xmp=xmp)
@@ -138,6 +138,15 @@ def _with_true_exif(metadata: Metadata, width: int, height: int, orientation: in
             metadata = metadata.losing("malformed EXIF is dropped")
     block = None if orientation == 1 else _exif.orientation_only(orientation)
     return replace(metadata, exif=block)
+
+
+def _without(text: bytes, begin: bytes, end: bytes) -> bytes:
+    """The text without what is between such marks, and without the marks."""
+    parts, at = [], 0
+    while (start := text.find(begin, at)) >= 0 and (stop := text.find(end, start)) >= 0:
+        parts.append(text[at:start])
+        at = stop + len(end)
+    return b"".join(parts) + text[at:]
 
 
 def icc_fault(profile: bytes, channels: int) -> str | None:
