@@ -12,7 +12,7 @@ import pytest
 from conftest import noise
 from PIL import Image, ImageCms
 from test_cli import FLIP, load
-from test_codecs import decoded, drop_app14, png, rows
+from test_codecs import chunk, decoded, drop_app14, png, rows
 from test_metadata import SRGB, opened, run, saved
 
 from cvcli import codecs
@@ -327,3 +327,11 @@ def test_to_srgb_of_gray_of_srgb_and_of_a_broken_profile():
             if profile is broken
             else []
         )
+
+
+def test_to_srgb_says_that_chunks_are_not_converted():
+    pixels, extra = noise((9, 7, 3), "uint8"), chunk(b"gAMA", struct.pack(">I", 100000))
+    Path("a.png").write_bytes(png(7, 9, 8, 2, rows(pixels), extra))
+    run(*FLIP, "--to-srgb", "a.png", "b.png", "--report", "r.json")
+    assert notes() == ["only ICC profiles are converted to sRGB, not gamma or cICP chunks"]
+    assert extra in Path("b.png").read_bytes()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conftest import noise
 from PIL import Image, ImageSequence
-from test_cli import FLIP, load
+from test_cli import FLIP, load, peak_mib
 from test_metadata import exif, opened, run, saved
 
 from cvcli import codecs
@@ -258,3 +258,19 @@ def test_the_pictures_of_a_multi_picture_jpeg():
         wanted = np.asarray(image)[::-1, ::-1]
         np.testing.assert_array_equal(frames("all.tif")[0][number][:, :, :3], wanted)
     np.testing.assert_array_equal(load(Path("two.png")), wanted)
+
+
+def test_memory_does_not_grow_with_the_number_of_animations():
+    images = [Image.fromarray(noise((200, 240, 3), "uint8", n) & 0xC0) for n in range(10)]
+    data = animated("GIF", images, duration=50)
+    peaks = []
+    for count in (8, 64):
+        folder = Path(str(count))
+        folder.mkdir()
+        for number in range(count):
+            (folder / f"{number:02}.gif").write_bytes(data)
+        peak, code = peak_mib(*FLIP, "-q", "-j", "2", folder, f"out{count}")
+        assert code == 0
+        peaks.append(peak)
+    # All pixels of the larger folder are 92 MB before and as many after.
+    assert peaks[1] < peaks[0] + 40

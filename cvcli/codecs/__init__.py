@@ -266,6 +266,9 @@ def to_srgb(pixels: Pixels, found: Metadata) -> Metadata:
     Without a profile they are taken for sRGB. One that LittleCMS refuses stays and is noted.
     """
     if found.icc is None:
+        told = {kind for kind, _ in found.colour}
+        if b"cICP" in told or (b"gAMA" in told and b"sRGB" not in told):
+            return found.losing("only ICC profiles are converted to sRGB, not gamma or cICP chunks")
         return found
     channels = pixels.shape[2]
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -97,19 +98,29 @@ def _changed(picture: Pixels, before: Pixels) -> _Part:
 
 
 def _frame(part: _Part, duration: float) -> bytes:
-    from PIL import GifImagePlugin
-
     image, clear = _with_palette(part.pixels)
-    options = {} if clear is None else {"transparency": clear}
-    data = GifImagePlugin.getdata(
-        image,
-        (part.x, part.y),
-        duration=duration,
-        disposal=part.disposal,
-        include_color_table=True,
-        **options,
-    )
-    return b"".join(map(bytes, data))
+    table, data = _compressed(image)
+    flags = part.disposal << 2 | (clear is not None)
+    hundredths = min(max(0, round(duration / 10)), 0xFFFF)
+    control = struct.pack("<4BHBB", 0x21, 0xF9, 4, flags, hundredths, clear or 0, 0)
+    size = (len(table) // 3).bit_length() - 2
+    place = struct.pack("<BHHHHB", _PICTURE, part.x, part.y, *image.size, 0x80 | size)
+    return control + place + table + data
+
+
+def _compressed(image: PilImage) -> tuple[bytes, bytes]:
+    """Colour table and compressed places of a palette image, out of a file of Pillow's."""
+    file = io.BytesIO()
+    image.save(file, "GIF", optimize=False, interlace=False)
+    data = file.getvalue()
+    table = data[13 : 13 + _table(data[10])]
+    at = 13 + len(table)
+    while data[at] == _EXTENSION:
+        at += 2
+        while data[at]:
+            at += 1 + data[at]
+        at += 1
+    return table, data[at + 10 : -1]
 
 
 def _with_palette(pixels: Pixels) -> tuple[PilImage, int | None]:

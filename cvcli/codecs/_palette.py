@@ -31,14 +31,24 @@ def indexed(image: Pixels) -> Indexed | None:
 
     mode = "RGBA" if image.shape[2] == 4 else "RGB"
     whole = np.ascontiguousarray(image)
-    if Image.fromarray(whole, mode).getcolors(MOST) is None:
+    counted = Image.fromarray(whole, mode).getcolors(MOST)
+    if counted is None:
         return None
-    packed = np.zeros(image.shape[:2], np.uint32)
+    colours = np.array([colour for _, colour in counted], np.uint8)
+    values, packed = _packed(colours[None])[0], _packed(whole)
+    order = np.argsort(values)
+    places = np.searchsorted(values[order], packed).astype(np.uint8)
+    return Indexed(places, colours[order])
+
+
+def _packed(image: Pixels) -> Pixels:
+    """One number for each pixel (h, w)."""
+    import numpy as np
+
+    packed: Pixels = np.zeros(image.shape[:2], np.uint32)
     for channel in range(image.shape[2]):
         packed |= image[:, :, channel].astype(np.uint32) << 8 * channel
-    values, places = np.unique(packed, return_inverse=True)
-    colours = np.stack([values >> 8 * i & 255 for i in range(image.shape[2])], 1)
-    return Indexed(places.reshape(packed.shape).astype(np.uint8), colours.astype(np.uint8))
+    return packed
 
 
 def pillow_image(found: Indexed) -> PilImage:
