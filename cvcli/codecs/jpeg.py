@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from cvcli.codecs import _app_segments, _ifd, _quality
@@ -141,7 +141,7 @@ def metadata(data: bytes) -> Metadata:
     bodies = ((kind, data[start:end]) for kind, start, end in _segments(data))
     found = _app_segments.read(bodies)
     if found.xmp and _GAIN_MAP in found.xmp:
-        return found.losing("the HDR gain map is dropped")
+        return replace(found, cut=("the HDR gain map is dropped",))
     return found
 
 
