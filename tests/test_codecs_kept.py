@@ -270,6 +270,18 @@ def test_fit_says_what_is_lost():
         codecs.parse_colour("no colour")
 
 
+@pytest.mark.parametrize("compression", ["none", "lzw", "deflate", "packbits", "lzma", "zstd"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_tiff_compression_is_kept_at_every_depth(dtype, compression):
+    pixels = noise((20, 31, 3), dtype)
+    data = imagecodecs.tiff_encode(pixels, photometric="rgb", compression=compression)
+    Path("a.tif").write_bytes(data)
+    run(*FLIP, "a.tif", "b.tif")
+    result = Path("b.tif").read_bytes()
+    np.testing.assert_array_equal(imagecodecs.tiff_decode(result), pixels[::-1, ::-1])
+    assert codecs.probe(result).coding == codecs.probe(data).coding
+
+
 # Palettes and bits
 
 
