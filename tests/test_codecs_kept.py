@@ -141,6 +141,16 @@ def test_cmyk_is_red_and_that_is_said(adobe, target):
     run(*FLIP, "--strict", "--strip-all", "a.jpg", f"c.{target}", code=1)
 
 
+def test_cmyk_and_ycck_are_what_opencv_shows():
+    smooth = cv2.GaussianBlur(noise((40, 56, 4), "uint8"), (0, 0), 4)
+    data = bytearray(saved(Image.fromarray(smooth, "CMYK"), "JPEG", quality=100))
+    at = data.index(b"Adobe") + 11
+    for transform in (0, 2):
+        data[at] = transform
+        shown = cv2.imdecode(np.frombuffer(bytes(data), np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
+        assert np.abs(decoded(bytes(data)).astype(int) - shown).max() <= 2
+
+
 def cmyk_profile():
     """A printer's profile whose table has the 16 mixtures of full inks."""
     corners = [
