@@ -156,7 +156,7 @@ def test_ten_operators_are_ten_launches_and_nothing_else(runtime):
     runtime.calls.clear()
     ten(x, stream)
     assert runtime.named() == [LAUNCH] * 10
-    assert len(runtime.calls) == 20
+    assert len(runtime.calls) == 10
 
 
 def test_a_second_stream_costs_a_query_an_event_and_a_wait(runtime):

@@ -29,7 +29,14 @@ def fits_every_image(chain: Chain) -> bool:
     return True
 
 
-def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int, max_pixels: int) -> Plan:
+def check_inputs(
+    plan: Plan,
+    chain: Chain,
+    report: Report,
+    threads: int,
+    max_pixels: int,
+    auto_orient: bool = True,
+) -> Plan:
     """Return the plan without the images whose size or kind the chain refuses.
 
     They are reported as failed. If it suits none of the images, the parameters are wrong, not the
@@ -38,7 +45,9 @@ def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int, max_pix
     if fits_every_image(chain):
         return plan
     with ThreadPoolExecutor(threads) as pool:
-        verdicts = list(pool.map(lambda job: _verdict(job, chain, max_pixels), plan.jobs))
+        verdicts = list(
+            pool.map(lambda job: _verdict(job, chain, max_pixels, auto_orient), plan.jobs)
+        )
     refused = [
         (job, error)
         for job, error in zip(plan.jobs, verdicts, strict=True)
@@ -53,11 +62,11 @@ def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int, max_pix
     return replace(plan, jobs=tuple(job for job in plan.jobs if job.index not in lost))
 
 
-def _verdict(job: Job, chain: Chain, max_pixels: int) -> CvcliError | None:
+def _verdict(job: Job, chain: Chain, max_pixels: int, auto_orient: bool) -> CvcliError | None:
     """Return why an image can't be run, None if it can; unreadable ones are the run's to report."""
     try:
         header = _header(job, max_pixels)
-        oriented(chain, header.orientation).plan(header.spec)
+        oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
     except CvcliError as error:
         return error
     return None

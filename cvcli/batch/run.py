@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import cvcli.codecs as codecs
+from cvcli.batch.album import Album, Care, Picture
 from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done
 from cvcli.batch.files import read_file, remove_stale, write_atomic
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
-from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
 from cvcli.batch.slots import Batch, Slot, array_at
@@ -30,7 +30,6 @@ from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
 from cvcli.core.images import Placed
 from cvcli.core.memory import Buffer
-from cvcli.core.passes import Plan as ChainPlan
 from cvcli.core.spec import ImageSpec
 from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
@@ -57,11 +56,13 @@ class Options:
     overwrite: bool = False
     fail_fast: bool = False
     max_pixels: int | None = None
+    care: Care = field(default_factory=Care)
+    """What becomes of what a file holds beside plain pixels."""
 
 
 @dataclass(slots=True)
 class _Finished:
-    """One image ready to be encoded."""
+    """One picture ready to be encoded."""
 
     slot: Slot
     buffer: Buffer
@@ -195,57 +196,68 @@ class Runner:
             self._state.change.notify_all()
 
     def _decode(self, job: Job) -> None:
-        batch = None
+        album = batch = None
         try:
             with self._timed("read", job) as moved:
                 data = read_file(job.input)
                 moved.append(len(data))
-            header, plan = self._examine(job, data)
-            batch, slot = self._reserve(job, header, plan)
-            with self._timed("decode", job, slot.plan.source.nbytes):
-                codecs.decode(data, header, batch.array(slot))
-            self._opened(batch, None)
+            album = self._examine(job, data)
+            pictures = album.pictures(data, self._chain, self._max_pixels)
+            while (picture := self._next_picture(job, pictures)) is not None:
+                batch, slot = self._reserve(album, picture)
+                with self._timed("decode", job, slot.plan.source.nbytes):
+                    album.read(picture, batch.array(slot))
+                self._filled(batch, None)
+                batch = None
         except (CvcliError, MemoryError) as error:
-            self._fail(job, _as_error(error))
-            self._opened(batch, job)
+            self._fail(job, _as_error(error), album)
+            if batch is not None:
+                self._filled(batch, album)
+        with self._state.change:
+            self._state.reading -= 1
+            self._state.change.notify_all()
 
-    def _examine(self, job: Job, data: bytes) -> tuple[codecs.Header, ChainPlan]:
+    def _examine(self, job: Job, data: bytes) -> Album:
         header = codecs.probe(data, self._max_pixels)
-        spec = header.spec
-        self._report.opened(job.index, width=spec.width, height=spec.height, bytes_in=len(data))
-        if header.frames > 1:
-            self._report.note(job.index, f"only the first of {header.frames} frames is kept")
-        plan = oriented(self._chain, header.orientation).plan(spec)
-        if plan.target.nbytes > self._memory:
-            raise ImageError(f"the result, {plan.target}, is larger than the memory there is")
-        fault = codecs.encodable(plan.target, job.format or header.format)
-        if fault is not None:
-            raise ImageError(fault, tip=_format_tip(plan.target))
-        return header, plan
+        size = {"width": header.spec.width, "height": header.spec.height}
+        self._report.opened(job.index, **size, bytes_in=len(data))
+        return Album.opened(job, data, header, self._options.care)
 
-    def _reserve(self, job: Job, header: codecs.Header, plan: ChainPlan) -> tuple[Batch, Slot]:
+    def _next_picture(self, job: Job, pictures: Iterator[Picture]) -> Picture | None:
+        with self._timed("decode", job):
+            picture = next(pictures, None)
+        if picture is not None and picture.plan.target.nbytes > self._memory:
+            target = picture.plan.target
+            raise ImageError(f"the result, {target}, is larger than the memory there is")
+        return picture
+
+    def _reserve(self, album: Album, picture: Picture) -> tuple[Batch, Slot]:
         fresh = None
-        while (place := self._place(job, header, plan, fresh)) is None:
+        while (place := self._place(album, picture, fresh)) is None:
             # Page-locking memory is slow, so the others go on meanwhile.
-            fresh = self._new_batch(plan.source)
+            fresh = self._new_batch(picture.plan.source)
         return place
 
     def _place(
-        self, job: Job, header: codecs.Header, plan: ChainPlan, fresh: Batch | None
+        self, album: Album, picture: Picture, fresh: Batch | None
     ) -> tuple[Batch, Slot] | None:
         """Reserve a slot in the open batch of the image's kind, or in a fresh one."""
-        state, key = self._state, (plan.source.dtype, plan.source.channels)
+        source = picture.plan.source
+        state, key = self._state, (source.dtype, source.channels)
         with state.change:
             batch = state.open.get(key)
-            if batch is None or not batch.has_room(plan.source):
+            if batch is None or not batch.has_room(source):
                 if fresh is None:
                     return None
                 if batch is not None:
                     self._close(batch)
                 batch = state.open[key] = fresh
-            slot = batch.reserve(job, header, plan)
+            if album.failed:
+                raise ImageError("another of its pictures failed")
+            slot = batch.reserve(album, picture)
+            album.nbytes += slot.nbytes
             state.nbytes += slot.nbytes
-            if not batch.has_room(plan.source):
+            if not batch.has_room(source):
                 self._close(batch)
             return batch, slot
 
@@ -262,24 +274,19 @@ class Runner:
             arena = engine_of("cpu").allocate_staging(size)
         return Batch(arena, limit or 1 << 30)
 
-    def _opened(self, batch: Batch | None, failed: Job | None) -> None:
-        """Note that a decoder is through; a failed image gives its slot up."""
+    def _filled(self, batch: Batch, failed: Album | None) -> None:
+        """Note that a decoder is through with a batch; a failed image gives its slot up."""
         state = self._state
         with state.change:
-            state.reading -= 1
-            if batch is not None:
-                batch.decoding -= 1
-                lost = [slot for slot in batch.slots if slot.job is failed]
-                batch.slots = [slot for slot in batch.slots if slot.job is not failed]
-                state.nbytes -= sum(slot.nbytes for slot in lost)
-                if batch.closed and not batch.decoding:
-                    self._submit(batch)
-            state.change.notify_all()
+            batch.decoding -= 1
+            batch.slots = [slot for slot in batch.slots if slot.album is not failed]
+            if batch.closed and not batch.decoding:
+                self._submit(batch)
 
     def _deliver(self, done: Done) -> None:
         if done.buffer is None:
             for slot in done.slots:
-                self._fail(slot.job, ImageError(done.error or "failed"), slot)
+                self._fail(slot.job, ImageError(done.error or "failed"), slot.album)
             return
         state = self._state
         with state.change:
@@ -288,44 +295,45 @@ class Runner:
             state.change.notify_all()
 
     def _encode(self, item: _Finished) -> None:
-        job, target = item.slot.job, item.placed.spec
-        image = array_at(item.buffer, item.placed)
+        album, image = item.slot.album, array_at(item.buffer, item.placed)
+        with self._state.change:
+            if album.failed or not album.add(item.slot.picture, image):
+                return
+        job, target = album.job, album.target
         try:
-            with self._timed("encode", job, target.nbytes):
-                data = codecs.encode(
-                    image,
-                    job.format or item.slot.header.format,
-                    quality=self._options.quality,
-                    source=item.slot.header,
-                )
+            with self._timed("encode", job, album.out_nbytes):
+                data = album.encoded(self._options.quality)
             with self._timed("write", job, len(data)):
                 write_atomic(job.output, data, overwrite=self._options.overwrite)
         except (CvcliError, MemoryError) as error:
-            self._fail(job, _as_error(error), item.slot)
+            self._fail(job, _as_error(error), album)
             return
-        self._report.finish(
-            job.index,
-            width=target.width,
-            height=target.height,
-            bytes_out=len(data),
-            device=item.device,
-        )
-        self._leave(item.slot)
+        for note in album.notes:
+            self._report.note(job.index, note)
+        size = {"width": target.width, "height": target.height}
+        self._report.finish(job.index, **size, bytes_out=len(data), device=item.device)
+        self._leave(album)
 
-    def _fail(self, job: Job, error: CvcliError, slot: Slot | None = None) -> None:
+    def _fail(self, job: Job, error: CvcliError, album: Album | None = None) -> None:
+        if album is not None:
+            with self._state.change:
+                if album.failed:
+                    return
+                album.failed = True
+                album.done.clear()
         message = str(error)
         named = str(job.input) in message or str(job.output) in message
         self._report.fail(job.index, message if named else f"{job.input}: {message}", error.tip)
-        self._leave(slot)
+        self._leave(album)
         if self._options.fail_fast:
             self._stop(discard=False)
 
-    def _leave(self, slot: Slot | None) -> None:
+    def _leave(self, album: Album | None) -> None:
         state = self._state
         with state.change:
             state.left -= 1
             state.flying -= 1
-            state.nbytes -= slot.nbytes if slot is not None else 0
+            state.nbytes -= album.nbytes if album is not None else 0
             state.change.notify_all()
 
     def _abort(self, error: BaseException) -> None:
@@ -354,11 +362,6 @@ class Runner:
         self._report.add_busy(stage, time.perf_counter() - begin, sum(moved), index=job.index)
 
 
-def _format_tip(spec: ImageSpec) -> str | None:
-    fits = [name for name in ("PNG", "TIFF") if codecs.encodable(spec, name) is None]
-    return f"choose another --format, such as {fits[0].lower()}" if fits else None
-
-
 def _as_error(error: CvcliError | MemoryError) -> CvcliError:
     return error if isinstance(error, CvcliError) else ImageError("not enough memory")
 
@@ -379,7 +382,7 @@ def run(
         return
     max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
     threads = options.jobs or cpu_threads()
-    plan = check_inputs(plan, chain, report, threads, max_pixels)
+    plan = check_inputs(plan, chain, report, threads, max_pixels, options.care.auto_orient)
     if options.fail_fast and report.failed:
         return
     with few_collections():

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from cvcli.cli import pictures
 from cvcli.cli.console import Screen
 from cvcli.core.chain import Chain
 from cvcli.errors import UsageError
@@ -81,16 +82,6 @@ Format = Annotated[
         help="Write this format, such as jpg, png, webp or tiff.",
     ),
 ]
-Quality = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        max=100,
-        rich_help_panel=_FILES,
-        show_default="JPEG 90, WebP 80, AVIF 75",
-        help="Quality of lossy formats.",
-    ),
-]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace outputs that exist.")
 ]
@@ -138,7 +129,7 @@ def _run(
     *,
     recursive: Recursive = False,
     format: Format = None,
-    quality: Quality = None,
+    quality: pictures.Quality = "keep",
     overwrite: Overwrite = False,
     skip_existing: SkipExisting = False,
     device: Device = "auto",
@@ -152,12 +143,14 @@ def _run(
     progress: ProgressMode = "auto",
     quiet: Quiet = False,
     verbose: Verbose = False,
+    **about_pictures: Any,
 ) -> None:
     from cvcli.batch.plan import make_plan
     from cvcli.batch.report import check_report_path
     from cvcli.batch.run import Options
     from cvcli.cli.execute import execute, print_plan
 
+    level, care = pictures.quality_of(quality), pictures.care(**about_pictures)
     inputs, output = _split(paths)
     plan = make_plan(
         inputs,
@@ -172,7 +165,9 @@ def _run(
     if dry_run:
         print_plan(plan)
         return
-    options = Options(device, batch_size, streams, jobs, quality, overwrite, fail_fast, max_pixels)
+    options = Options(
+        device, batch_size, streams, jobs, level, overwrite, fail_fast, max_pixels, care
+    )
     screen = Screen(len(plan), progress, quiet=quiet, verbose=verbose)
     raise typer.Exit(execute(plan, chain, options, screen, report))
 
@@ -225,7 +220,8 @@ def run_command() -> Callable[..., None]:
 
 def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Callable[..., None]:
     """Give a function the signature Typer is to see: its own parameters and the common ones."""
-    common = list(inspect.signature(_run, eval_str=True).parameters.values())[1:]
+    common = list(inspect.signature(_run, eval_str=True).parameters.values())[1:-1]
+    common += inspect.signature(pictures.care).parameters.values()
     arguments = [p for p in extra if p.name == "chain"] + common[:1]
     options = [p for p in extra if p.name != "chain"] + common[1:]
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in arguments + options]
