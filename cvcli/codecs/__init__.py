@@ -180,3 +180,9 @@ def versions() -> dict[str, str]:
     for codec in _codecs():
         found |= codec.versions()
     return found
+
+
+def recognised(head: bytes) -> bool:
+    """Whether a file that starts with these bytes (at least 16) is of one of the common formats."""
+    common = min(codec.RANK for codec in _codecs())
+    return any(codec.matches(head) for codec in _codecs() if common == codec.RANK)
