@@ -35,6 +35,7 @@ class Found:
     tip: str | None = None
     output: str = ""
     format: str | None = None
+    mtime_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,38 +99,45 @@ def make_plan(
     rules = Rules(**wishes)
     if output is not None and output != STDIO:
         output = _without_dots(output)
-    naming = Naming(rules.format, rules.name)
     finder = Finder(output, rules)
     for path in inputs:
         finder.add(os.fspath(path))
     for name in listed:
         finder.add(name, literal=True)
-    finder.several |= bool(listed)
-    files = finder.files
-    if all(file.trouble in (_MISSING, NO_MATCH) for file in files):
+    if all(file.trouble in (_MISSING, NO_MATCH) for file in finder.files):
         raise _nothing_found([*inputs, *map(Path, listed)], finder)
+    several = finder.several or bool(listed)
+    return plan_files(finder.files, output, rules, measure, several=several)
+
+
+def plan_files(
+    files: Sequence[Found],
+    output: Path | None,
+    rules: Rules,
+    measure: Measure | None = None,
+    *,
+    several: bool = False,
+) -> Plan:
+    """Decide what becomes of files that were found; ``several`` of them were asked for, even if
+    there is only one."""
+    naming = Naming(rules.format, rules.name)
+    several |= len(files) > 1
     if output is None:
         return _plan_in_place(files, naming, rules)
     if output == STDIO:
-        return _plan_for_stdout(finder, naming, rules, measure)
-    root = _name_all(finder, output, naming, rules, measure)
+        return _plan_for_stdout(files, naming, rules, measure, several)
+    root = output
+    if rules.name is None and _is_file_target(output, files, naming, several):
+        naming.name_one(files[0], os.fspath(output))
+        root = output.parent
+    else:
+        _name(files, os.fspath(output), naming, measure)
     if trouble := folder_trouble(os.fspath(root)):
         raise UsageError(f"{output}: {trouble}")
     refuse_collisions(files)
     in_the_way = _look_at_outputs(files)
     refuse_inputs_as_outputs(files, in_the_way)
     return _settle(files, in_the_way, root, rules)
-
-
-def _name_all(
-    finder: Finder, output: Path, naming: Naming, rules: Rules, measure: Measure | None
-) -> Path:
-    """Give all files their outputs, and return the folder these are in."""
-    if rules.name is None and _is_file_target(output, finder, naming):
-        naming.name_one(finder.files[0], os.fspath(output))
-        return output.parent
-    _name(finder.files, os.fspath(output), naming, measure)
-    return output
 
 
 def _name(files: Sequence[Found], root: str, naming: Naming, measure: Measure | None) -> None:
@@ -173,14 +180,15 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
 _BACKUP_TIP = "move it away, or choose another suffix with --backup=SUFFIX"
 
 
-def _plan_for_stdout(finder: Finder, naming: Naming, rules: Rules, measure: Measure | None) -> Plan:
+def _plan_for_stdout(
+    files: Sequence[Found], naming: Naming, rules: Rules, measure: Measure | None, several: bool
+) -> Plan:
     """One file goes to stdout as it is; a folder, a pattern or several files as a tar."""
     for wish in ("overwrite", "skip_existing", "if_newer", "check"):
         if getattr(rules, wish):
             raise UsageError(f"--{wish.replace('_', '-')}: there are no outputs to look at in -")
-    files = finder.files
     _name(files, "", naming, measure)
-    if len(files) == 1 and not finder.several:
+    if not several:
         files[0].output = os.fspath(STDIO)
     else:
         refuse_collisions(files)
@@ -202,19 +210,18 @@ def _nothing_found(inputs: Sequence[Path], finder: Finder) -> NoInputError:
     return NoInputError(f"{names}{more}: {found}", tip)
 
 
-def _is_file_target(output: Path, finder: Finder, naming: Naming) -> bool:
-    count = len(finder.files)
+def _is_file_target(output: Path, files: Sequence[Found], naming: Naming, several: bool) -> bool:
     if os.path.isdir(output):
         return False
     if not naming.is_image(output.suffix):
-        if count == 1 and not finder.several and not os.path.lexists(output):
+        if not several and not os.path.lexists(output):
             refuse_odd_file(output)
         return False
-    if count == 1 and not finder.several:
+    if not several:
         return True
     if os.path.lexists(output):
         return False
-    given = f"{count} inputs were given" if count > 1 else "a folder was given"
+    given = f"{len(files)} inputs were given" if len(files) > 1 else "a folder was given"
     raise UsageError(f"{output}: looks like a file, but {given}", tip="name a folder as OUTPUT")
 
 
@@ -254,13 +261,14 @@ def decide(file: Found, there: os.stat_result | None, rules: Rules) -> bool:
     file.tip = EXISTS_TIP if file.trouble == "output exists" else None
     if file.trouble is not None:
         return False
-    return rules.skip_existing or (rules.if_newer and _is_newer(there, file.path))
+    return rules.skip_existing or (rules.if_newer and _is_newer(there, file))
 
 
-def _is_newer(there: os.stat_result, path: str) -> bool:
+def _is_newer(there: os.stat_result, file: Found) -> bool:
     """Return whether an output is at least as new as its input."""
     try:
-        return there.st_mtime_ns >= os.stat(path).st_mtime_ns
+        own = file.mtime_ns if file.mtime_ns is not None else os.stat(file.path).st_mtime_ns
+        return there.st_mtime_ns >= own
     except OSError:
         return False
 

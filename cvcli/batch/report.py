@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cvcli.batch.files import folder_trouble, identity_of, name_trouble, write_atomic
-from cvcli.batch.plan import Plan
+from cvcli.batch.plan import Job, Plan, Problem
 from cvcli.errors import UsageError
 
 SCHEMA_VERSION = 1
@@ -101,7 +101,7 @@ class Report:
     ) -> None:
         """``device_stages`` are launch labels in chain order; others follow as they are met."""
         self.command, self.version, self.device = command, version, device
-        self.rows: tuple[Row, ...] = _planned_rows(plan)
+        self.rows: list[Row] = _planned_rows(plan)
         self.notes: list[str] = []
         self.started = datetime.now(UTC)
         self._clock = time.perf_counter()
@@ -132,6 +132,15 @@ class Report:
         with self._lock:
             row = self.rows[index]
             row.width_in, row.height_in, row.bytes_in = width, height, bytes_in
+
+    def add(self, found: Job | Problem, *, skipped: bool = False) -> None:
+        """One more input, known only now; its index is the next one."""
+        row = _failed_row(found) if isinstance(found, Problem) else _row(found, skipped)
+        with self._lock:
+            if row.index != len(self.rows):
+                raise ValueError(f"the next image is {len(self.rows)}, got {row.index}")
+            self.rows.append(row)
+            self._status[row.status] += 1
 
     def note(self, index: int, text: str) -> None:
         """Something worth knowing about an image that did not stop it, once for each text."""
@@ -322,14 +331,20 @@ def _as_csv(report: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def _planned_rows(plan: Plan) -> tuple[Row, ...]:
-    rows = [Row(job.index, job.input, job.output) for job in plan.jobs]
-    rows += [Row(job.index, job.input, job.output, "skipped") for job in plan.skipped]
-    rows += [
-        Row(problem.index, problem.input, problem.output, "failed", problem.message, problem.tip)
-        for problem in plan.problems
-    ]
-    return tuple(sorted(rows, key=lambda row: row.index))
+def _planned_rows(plan: Plan) -> list[Row]:
+    rows = [_row(job) for job in plan.jobs]
+    rows += [_row(job, skipped=True) for job in plan.skipped]
+    rows += map(_failed_row, plan.problems)
+    return sorted(rows, key=lambda row: row.index)
+
+
+def _row(job: Job, skipped: bool = False) -> Row:
+    return Row(job.index, job.input, job.output, "skipped" if skipped else "planned")
+
+
+def _failed_row(problem: Problem) -> Row:
+    message = problem.message
+    return Row(problem.index, problem.input, problem.output, "failed", message, problem.tip)
 
 
 def _pipeline_order(labels: Sequence[str]) -> list[str]:

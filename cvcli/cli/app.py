@@ -20,7 +20,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 def run_app(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = _with_values(sys.argv[1:] if arguments is None else arguments)
     try:
         result = make_app(words)(args=words, prog_name="cvcli", standalone_mode=True)
     except SystemExit as stop:
@@ -37,6 +37,13 @@ def run_app(arguments: list[str] | None = None) -> int:
         say(f"cvcli: {os.fsdecode(error.filename)}: {(error.strerror or str(error)).lower()}")
         return EXIT_USAGE
     return result or 0
+
+
+def _with_values(words: list[str]) -> list[str]:
+    """Give the one option whose value may be left out its value: Typer knows no such options."""
+    end = words.index("--") if "--" in words else len(words)
+    given = ["--backup=~" if word == "--backup" else word for word in words[:end]]
+    return given + words[end:]
 
 
 def make_app(words: list[str]) -> typer.Typer:

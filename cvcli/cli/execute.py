@@ -8,32 +8,81 @@ from pathlib import Path
 
 from cvcli import __version__
 from cvcli.batch.plan import Plan
-from cvcli.batch.report import Report, dry_run, dump_json
-from cvcli.batch.run import Options, run
-from cvcli.cli.console import Screen, emit, print_error
+from cvcli.batch.report import Report, check_report_path, dry_run, dump_json
+from cvcli.batch.run import Ends, Options, run
+from cvcli.cli.console import Screen, emit, print_error, silence_stdout
+from cvcli.cli.ends import Request, plan_and_ends, split
+from cvcli.cli.options import Wishes, nbytes
+from cvcli.codecs import DEFAULT_MAX_PIXELS
 from cvcli.core.chain import Chain
-from cvcli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, CvcliError
+from cvcli.devices.cpu import cpu_threads
+from cvcli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_PIPE, CvcliError
 
 
-def print_plan(plan: Plan) -> None:
-    """Print what would be done, in the report's schema."""
-    emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
+def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
+    """Plan and run what was asked for; return the exit code."""
+    inputs, output = split(paths, wishes)
+    options = _options(wishes)
+    request = Request(
+        chain,
+        inputs,
+        output,
+        wishes,
+        wishes.jobs or cpu_threads(),
+        wishes.max_pixels or DEFAULT_MAX_PIXELS,
+    )
+    plan, ends = plan_and_ends(request)
+    if wishes.report is not None:
+        check_report_path(wishes.report, plan, [chain.origin] if chain.origin else [])
+    if wishes.dry_run:
+        emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
+        return EXIT_OK
+    total = len(plan) if ends.feed is None else None
+    screen = Screen(total, wishes.progress, quiet=wishes.quiet, verbose=wishes.verbose)
+    return execute(plan, chain, options, screen, wishes.report, ends)
 
 
-def execute(plan: Plan, chain: Chain, options: Options, screen: Screen, report: Path | None) -> int:
+def _options(wishes: Wishes) -> Options:
+    return Options(
+        device=wishes.device,
+        batch_size=wishes.batch_size,
+        streams=wishes.streams,
+        jobs=wishes.jobs,
+        quality=wishes.quality,
+        overwrite=wishes.overwrite,
+        fail_fast=wishes.fail_fast,
+        max_pixels=wishes.max_pixels,
+        max_errors=wishes.max_errors,
+        max_memory=nbytes(wishes.max_memory, "--max-memory"),
+    )
+
+
+def execute(
+    plan: Plan,
+    chain: Chain,
+    options: Options,
+    screen: Screen,
+    report: Path | None,
+    ends: Ends | None = None,
+) -> int:
     """Run a plan and show what became of it; return the exit code."""
     record = Report(plan, command=_command(), version=__version__)
-    interrupted = False
+    ending = None
     try:
         with screen:
-            run(plan, chain, options, record, screen.tick)
+            run(plan, chain, options, record, screen.tick, ends)
     except KeyboardInterrupt:
-        interrupted = True
+        ending = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has seen enough, as in `cvcli ... - | head`: nothing to talk about.
+        silence_stdout()
+        ending = EXIT_PIPE
     record.close()
-    screen.summary(record, interrupted=interrupted)
+    if ending != EXIT_PIPE:
+        screen.summary(record, interrupted=ending is not None)
     written = report is None or _write(record, report)
-    if interrupted:
-        return EXIT_INTERRUPTED
+    if ending is not None:
+        return ending
     return EXIT_FAILED if record.failed or not written else EXIT_OK
 
 
