@@ -70,9 +70,10 @@ def sizes_of(paths: Sequence[str], chain: Chain, threads: int, max_pixels: int) 
 
     with ThreadPoolExecutor(threads) as pool:
         found = list(pool.map(look, paths))
-    for path, first in zip(paths, found, strict=True):
-        if isinstance(first, ParameterError) and all(isinstance(e, ParameterError) for e in found):
-            raise ParameterError(f"{Path(path)}: {first}", first.tip)
+    if all(isinstance(one, CvcliError) for one in found):
+        for path, first in zip(paths, found, strict=True):
+            if isinstance(first, ParameterError):
+                raise ParameterError(f"{Path(path)}: {first}", first.tip)
     return [
         str(one).removeprefix(f"{Path(path)}: ") if isinstance(one, CvcliError) else one
         for path, one in zip(paths, found, strict=True)

@@ -64,6 +64,7 @@ class Finder:
         self._readable = readable
         self._output = None if output is None else identity_of(os.fspath(output))
         self._base = None if rules.base is None else os.path.abspath(rules.base)
+        self._found = 0
         self._taken: set[tuple[object, str]] = set()
         self._identify = cache(identity_of)
         depth = 1 << 30 if rules.recursive else 1
@@ -106,14 +107,15 @@ class Finder:
             return rule.fullmatch(relative) is not None and not self._filter.prunes(relative)
 
         depth = 1 << 30 if deep else len(parts) - fixed
-        before = len(self.files)
+        before = self._found
         if os.path.isdir(top):
             self._walk(top, _Search(wanted, True, depth, hidden, set()))
-        if len(self.files) == before:
+        if self._found == before:
             self.files.append(Found(pattern, rest, NO_MATCH))
 
     def _take(self, folder: object, name: str, file: Found) -> None:
         key = folder, name
+        self._found += 1
         if key not in self._taken:
             self._taken.add(key)
             self.files.append(file)

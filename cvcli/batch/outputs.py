@@ -32,7 +32,7 @@ class Naming:
         self._format = None if format is None else format_by_name(format)
         self._template = None if template is None else Template(template)
         self._forced = self._format
-        if self._template is not None and (suffix := suffix_of(self._template.ending)):
+        if self._template is not None and (suffix := suffix_of(f"x{self._template.ending}")):
             self._forced = self._checked(suffix)
 
     @property

@@ -6,7 +6,7 @@ an output that is an input) is refused as a whole with `UsageError`; what concer
 """
 
 # Paths are strings in here: a Path for each step would take most of the time of a large plan.
-# ruff: noqa: PTH112, PTH116
+# ruff: noqa: PTH112, PTH114, PTH116
 
 import errno
 import os
@@ -161,7 +161,8 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
     for index, file in enumerate(files):
         if file.trouble is None:
             naming.name(file, "", index)
-            file.output = file.relative = os.path.realpath(file.path)
+            file.relative = os.path.realpath(file.path)
+            file.output = file.relative if os.path.islink(file.path) else file.path
     refuse_collisions(files)
     plan = _settle(files, _look_at_outputs(files), Path(), rules)
     if rules.backup is None:
