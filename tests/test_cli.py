@@ -113,7 +113,7 @@ USAGE = [
     ([*FLIP, "--jobs", "0", "in", "out"], "--jobs"),
     ([*FLIP, "--progress", "maybe", "in", "out"], "'maybe'"),
     ([*FLIP, "--overwrite", "--skip-existing", "in", "out"], "only one of them"),
-    ([*FLIP, "--report", "r.txt", "in", "out"], "r.txt: a report is a .json or a .csv file"),
+    ([*FLIP, "--report", "r.txt", "in", "out"], "r.txt: must be named .json or .csv or .html"),
     ([*FLIP, "in", "out.png"], "out.png: looks like a file, but 3 inputs were given"),
     ([*FLIP, "in", "in/a.png"], "in/a.png: a folder is needed"),
     ([*FLIP, "--overwrite", "in", "./in/"], "in/a.png: input would be overwritten"),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from cvcli.cli.options import Paths, Wishes, parameters
+from cvcli.cli.settings import expanded
 from cvcli.core.chain import Chain
 from cvcli.ops import Operator, load_chain
 from cvcli.ops._params import Parameter
@@ -34,23 +35,24 @@ def operator_command(operator: Operator) -> Callable[..., None]:
     return _signed(command, [_option(p) for p in operator.parameters])
 
 
-def run_command() -> Callable[..., None]:
-    """Return the command that runs a chain."""
+def run_command(presets: Mapping[str, str]) -> Callable[..., None]:
+    """Return the command that runs a chain, in which presets may stand."""
 
     def run(chain: str, paths: list[str] | None, **options: Any) -> None:
         """Run a chain of operators in one pass.
 
         CHAIN holds steps between |, with the options of the commands, as in
         "flip --axis -1 | crop --width 640 --height 480 --gravity center | invert"; or @FILE names
-        a file with a step on each line and # comments.
+        a file with a step on each line and # comments. A step :NAME stands for the preset of
+        that name, see "cvcli config".
         """
-        _run(load_chain(chain), paths, options)
+        _run(load_chain(expanded(chain, presets)), paths, options)
 
     chain = inspect.Parameter(
         "chain",
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
         annotation=Annotated[
-            str, typer.Argument(metavar="CHAIN", help="Steps between |, or @FILE.")
+            str, typer.Argument(metavar="CHAIN", help="Steps between |, or @FILE, or :PRESET.")
         ],
     )
     return _signed(run, [chain])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from cvcli import __version__
 from cvcli.batch.plan import Plan
-from cvcli.batch.report import Report, check_report_path, dry_run, dump_json
+from cvcli.batch.report import Report, dry_run
+from cvcli.batch.report_file import check_report_path, dump_json
 from cvcli.batch.run import Ends, Options, run
 from cvcli.cli.console import Screen, emit, print_error, silence_stdout
 from cvcli.cli.ends import Request, plan_and_ends, split
@@ -16,7 +18,7 @@ from cvcli.cli.options import Wishes, nbytes
 from cvcli.codecs import DEFAULT_MAX_PIXELS
 from cvcli.core.chain import Chain
 from cvcli.devices.cpu import cpu_threads
-from cvcli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_PIPE, CvcliError
+from cvcli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_PIPE, CvcliError, UsageError
 
 
 def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
@@ -32,14 +34,22 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
         wishes.max_pixels or DEFAULT_MAX_PIXELS,
     )
     plan, ends = plan_and_ends(request)
-    if wishes.report is not None:
-        check_report_path(wishes.report, plan, [chain.origin] if chain.origin else [])
+    _check_reports(wishes, plan, [chain.origin] if chain.origin else [])
     if wishes.dry_run:
         emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
         return EXIT_OK
     total = len(plan) if ends.feed is None else None
     screen = Screen(total, wishes.progress, quiet=wishes.quiet, verbose=wishes.verbose)
-    return execute(plan, chain, options, screen, wishes.report, ends)
+    return execute(plan, chain, options, screen, (wishes.report, wishes.trace), ends)
+
+
+def _check_reports(wishes: Wishes, plan: Plan, others: list[Path]) -> None:
+    if wishes.report is not None:
+        check_report_path(wishes.report, plan, others)
+    if wishes.trace is not None:
+        check_report_path(wishes.trace, plan, others, (".json",))
+        if wishes.report is not None and wishes.report.resolve() == wishes.trace.resolve():
+            raise UsageError(f"{wishes.trace}: can't be the report and the trace")
 
 
 def _options(wishes: Wishes) -> Options:
@@ -62,11 +72,16 @@ def execute(
     chain: Chain,
     options: Options,
     screen: Screen,
-    report: Path | None,
+    reports: tuple[Path | None, Path | None],
     ends: Ends | None = None,
 ) -> int:
-    """Run a plan and show what became of it; return the exit code."""
-    record = Report(plan, command=_command(), version=__version__)
+    """Run a plan and show what became of it; return the exit code.
+
+    ``reports`` are the files of the report and of the trace, None where not wanted.
+    """
+    report, trace = reports
+    timeline = trace is not None or (report is not None and report.suffix.lower() == ".html")
+    record = Report(plan, command=_command(), version=__version__, timeline=timeline)
     ending = None
     try:
         with screen:
@@ -80,15 +95,17 @@ def execute(
     record.close()
     if ending != EXIT_PIPE:
         screen.summary(record, interrupted=ending is not None)
-    written = report is None or _write(record, report)
+    written = _write(record.write, report) and _write(record.write_trace, trace)
     if ending is not None:
         return ending
     return EXIT_FAILED if record.failed or not written else EXIT_OK
 
 
-def _write(record: Report, path: Path) -> bool:
+def _write(write: Callable[[Path], None], path: Path | None) -> bool:
+    if path is None:
+        return True
     try:
-        record.write(path)
+        write(path)
     except CvcliError as error:
         print_error(error)
         return False

@@ -188,9 +188,17 @@ class Wishes:
     report: Annotated[
         Path | None,
         _option(
-            metavar="FILE.json|FILE.csv",
+            metavar="FILE.json|.csv|.html",
             panel=_REPORTING,
-            help="Write timings, with a row an image.",
+            help="Write timings, with a row an image; as .html a page to look at.",
+        ),
+    ] = None
+    trace: Annotated[
+        Path | None,
+        _option(
+            metavar="FILE.json",
+            panel=_REPORTING,
+            help="Write when each stage was busy, in Chrome's trace format.",
         ),
     ] = None
     progress: Annotated[
