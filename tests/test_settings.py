@@ -152,7 +152,6 @@ def test_shells_are_told_what_may_follow(words, at, offered):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_can_be_installed(shell):
-    environment()
     done = cvcli(
         "--show-completion", shell, env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     )

@@ -170,6 +170,8 @@ def keep_backup(path: Path, backup: Path) -> None:
     try:
         os.link(path, backup)
     except OSError as error:
+        if error.errno == errno.EEXIST and identity_of(str(path)) == identity_of(str(backup)):
+            return
         if error.errno not in _NO_LINKS:
             raise ImageError(f"{backup}: {_backup_reason(error)}") from error
         data, stamp = read_stamped(path)

@@ -21,8 +21,8 @@ code { font-size: .9em; overflow-wrap: anywhere }
 .bad b { color: #c33 }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line) }
-td.n, th.n { text-align: right; white-space: nowrap; overflow-wrap: normal; font-variant-numeric: tabular-nums }
-td { overflow-wrap: anywhere; vertical-align: top }
+td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums }
+td:not(.n) { overflow-wrap: anywhere; vertical-align: top }
 .bar { height: .7rem; border-radius: 2px; min-width: 1px }
 .key { display: inline-block; width: .7rem; height: .7rem; margin-right: .35rem }
 svg { width: 100%; height: auto; display: block } svg text { font-size: 11px; fill: var(--soft) }

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cvcli.batch.conflicts import refuse_collisions, refuse_inputs_as_outputs
-from cvcli.batch.files import EXISTS_TIP, folder_trouble, reason, refuse_odd_file
+from cvcli.batch.files import EXISTS_TIP, folder_trouble, identity_of, reason, refuse_odd_file
 from cvcli.batch.inputs import NO_MATCH, Finder, Found
 from cvcli.batch.outputs import Naming, Size
 from cvcli.batch.rules import Rules
@@ -167,15 +167,17 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
     plan = _settle(files, _look_at_outputs(files), Path(), rules)
     if rules.backup is None:
         return plan
-    taken = [job for job in plan.jobs if os.path.lexists(f"{job.output}{rules.backup}")]
-    problems = [
-        Problem(
-            job.input, Path(f"{job.output}{rules.backup}"), "backup exists", _BACKUP_TIP, job.index
-        )
-        for job in taken
-    ]
-    jobs = tuple(job for job in plan.jobs if job not in set(taken))
-    return replace(plan, jobs=jobs, problems=(*plan.problems, *problems))
+    jobs: list[Job] = []
+    problems = list(plan.problems)
+    for job in plan.jobs:
+        backup = f"{job.output}{rules.backup}"
+        # A run that died in between left one file under both names: that one is still to be done.
+        if os.path.lexists(backup) and identity_of(backup) != identity_of(os.fspath(job.output)):
+            problem = Problem(job.input, Path(backup), "backup exists", _BACKUP_TIP, job.index)
+            problems.append(problem)
+        else:
+            jobs.append(job)
+    return replace(plan, jobs=tuple(jobs), problems=tuple(problems))
 
 
 _BACKUP_TIP = "move it away, or choose another suffix with --backup=SUFFIX"

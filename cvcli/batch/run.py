@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
 from cvcli.batch.check import check_inputs
@@ -36,6 +37,9 @@ from cvcli.core.spec import ImageSpec
 from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
 from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
+
+if TYPE_CHECKING:
+    from cvcli.codecs._base import Pixels
 
 _MIB = 1 << 20
 # Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
@@ -178,13 +182,27 @@ class Runner:
             header, plan = self._examine(job, data)
             batch, slot = self._reserve(job, header, plan)
             with self._timed("decode", job, slot.plan.source.nbytes):
-                codecs.decode(data, header, batch.array(slot))
+                self._pixels(job, data, header, batch.array(slot))
             self._state.opened(batch, None)
         except NoRoom:
             self._state.put_back(job)
         except (CvcliError, MemoryError) as error:
             self._fail(job, _as_error(error))
             self._state.opened(batch, job)
+
+    def _pixels(self, job: Job, data: bytes, header: codecs.Header, out: Pixels) -> None:
+        """Decode, as far as the file goes if it is to be taken for what it is."""
+        try:
+            codecs.decode(data, header, out)
+        except ImageError as error:
+            short = str(error).startswith("truncated")
+            lenient = self._options.fail_on == "none"
+            lenient |= self._options.fail_on == "truncated" and not short
+            mended = codecs.repaired(data) if lenient else None
+            if mended is None:
+                raise ImageError(str(error), error.tip or _lenient_tip(data)) from error
+            codecs.decode(mended, header, out)
+            self._report.note(job.index, f"{error}; what there is of it was kept")
 
     def _examine(self, job: Job, data: bytes) -> tuple[codecs.Header, MapPlan]:
         header = codecs.probe(data, self._max_pixels)
@@ -234,6 +252,7 @@ class Runner:
         job, target = item.slot.job, item.placed.spec
         image = array_at(item.buffer, item.placed)
         try:
+            self._refuse_notes(job)
             with self._timed("encode", job, target.nbytes):
                 data = codecs.encode(
                     image,
@@ -264,6 +283,16 @@ class Runner:
         if self._report.failed >= self._options.most_failures:
             self._stop(discard=False)
 
+    def _refuse_notes(self, job: Job) -> None:
+        """Raise `ImageError` if a warning is to count as a failure and there is one.
+
+        Where an image was run is no such warning: its pixels are the same.
+        """
+        noted = self._report.rows[job.index].notes
+        notes = [note for note in noted if not note.startswith("run on the CPU")]
+        if self._options.fail_on == "warning" and notes:
+            raise ImageError("; ".join(notes), tip="--fail-on error lets warnings pass")
+
     def _leave(self, job: Job, slot: Slot | None) -> None:
         self._ends.source.done(job)
         self._state.leave(slot)
@@ -289,6 +318,10 @@ class Runner:
 def _format_tip(spec: ImageSpec) -> str | None:
     fits = [name for name in ("PNG", "TIFF") if codecs.encodable(spec, name) is None]
     return f"choose another --format, such as {fits[0].lower()}" if fits else None
+
+
+def _lenient_tip(data: bytes) -> str | None:
+    return "--fail-on none keeps what there is of it" if codecs.repairable(data) else None
 
 
 def _as_error(error: CvcliError | MemoryError) -> CvcliError:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cvcli import __version__
+from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
 from cvcli.batch.plan import Plan
 from cvcli.batch.report import Report, dry_run
 from cvcli.batch.report_file import check_report_path, dump_json
@@ -18,7 +19,15 @@ from cvcli.cli.options import Wishes, nbytes
 from cvcli.codecs import DEFAULT_MAX_PIXELS
 from cvcli.core.chain import Chain
 from cvcli.devices.cpu import cpu_threads
-from cvcli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_PIPE, CvcliError, UsageError
+from cvcli.errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_PIPE,
+    EXIT_TERMINATED,
+    CvcliError,
+    UsageError,
+)
 
 
 def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
@@ -62,6 +71,7 @@ def _options(wishes: Wishes) -> Options:
         overwrite=wishes.overwrite,
         fail_fast=wishes.fail_fast,
         max_pixels=wishes.max_pixels,
+        fail_on=wishes.fail_on,
         max_errors=wishes.max_errors,
         max_memory=nbytes(wishes.max_memory, "--max-memory"),
     )
@@ -84,10 +94,10 @@ def execute(
     record = Report(plan, command=_command(), version=__version__, timeline=timeline)
     ending = None
     try:
-        with screen:
+        with screen, ending_in_order_if_terminated():
             run(plan, chain, options, record, screen.tick, ends)
-    except KeyboardInterrupt:
-        ending = EXIT_INTERRUPTED
+    except KeyboardInterrupt as error:
+        ending = EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
     except BrokenPipeError:
         # Whoever read has seen enough, as in `cvcli ... - | head`: nothing to talk about.
         silence_stdout()

@@ -166,6 +166,13 @@ class Wishes:
             help="Refuse an image of more pixels than this.",
         ),
     ] = None
+    fail_on: Annotated[
+        Literal["none", "truncated", "error", "warning"],
+        _option(
+            panel=_RUNNING,
+            help="What an image fails on; with none, broken files are kept as far as they go.",
+        ),
+    ] = "error"
     fail_fast: Annotated[
         bool, _option("--fail-fast", panel=_RUNNING, help="Stop at the first failed image.")
     ] = False

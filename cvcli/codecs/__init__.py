@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, cast
 
 from cvcli.codecs._base import Codec, Header, library_errors, spec_of
+from cvcli.codecs._repair import repairable, repaired
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
@@ -30,6 +31,9 @@ __all__ = [
     "probe",
     "readable",
     "readable_suffixes",
+    "recognised",
+    "repairable",
+    "repaired",
     "suffix_for_format",
     "versions",
 ]
