@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import cvcli.codecs as codecs
 from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done
-from cvcli.batch.feed import Feed
 from cvcli.batch.files import remove_stale
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
@@ -39,6 +38,7 @@ from cvcli.devices.cpu import cpu_threads
 from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
 
 if TYPE_CHECKING:
+    from cvcli.batch.feed import Feed
     from cvcli.codecs._base import Pixels
 
 _MIB = 1 << 20

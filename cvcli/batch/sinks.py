@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import tarfile
 import threading
 from collections import deque
 from pathlib import Path
 
-from cvcli.batch.compare import difference
 from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_atomic
 from cvcli.batch.plan import Job
 from cvcli.errors import ImageError
 
-_BLOCK = tarfile.BLOCKSIZE
+_BLOCK = 512
 
 
 class Sink:
@@ -67,6 +65,8 @@ class CheckSink(Sink):
     """Writes nothing: an output must be there and show the same pixels."""
 
     def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
+        from cvcli.batch.compare import difference
+
         there = read_file(job.output)
         found = None if there == data else difference(data, there)
         if found is not None:
@@ -101,6 +101,8 @@ class TarSink(Sink):
             self._order.append(job.index)
 
     def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
+        import tarfile
+
         info = tarfile.TarInfo(os.fspath(job.output))
         info.size = len(data)
         info.mtime = stamp.mtime_ns // 10**9 if stamp else 0

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from string import Formatter
-
 from cvcli.errors import UsageError
 
 _TEXTS = ("stem", "name", "ext", "parent")
@@ -22,6 +19,8 @@ class Template:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        from string import Formatter
+
         try:
             parts = list(Formatter().parse(text))
         except ValueError as error:
@@ -46,6 +45,8 @@ class Template:
 
 def _check_field(field: str, spec: str, conversion: str | None) -> None:
     if field not in FIELDS:
+        import difflib
+
         near = difflib.get_close_matches(field, FIELDS, 1)
         listed = "its fields are " + ", ".join(FIELDS)
         tip = f"did you mean {{{near[0]}}}? {listed}" if near else listed

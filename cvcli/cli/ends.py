@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cvcli.batch.feed import Feed
 from cvcli.batch.files import Stamp
 from cvcli.batch.inputs import Found, listed
 from cvcli.batch.outputs import Size
@@ -19,7 +18,6 @@ from cvcli.batch.rules import Rules
 from cvcli.batch.run import Ends
 from cvcli.batch.sinks import CheckSink, FileSink, PipeSink, Sink, TarSink
 from cvcli.batch.sources import Files, Held
-from cvcli.batch.tar import is_tar, peek
 from cvcli.cli.options import Wishes
 from cvcli.core.chain import Chain
 from cvcli.errors import ImageError, NoInputError, UsageError
@@ -102,6 +100,8 @@ def _sink(request: Request, *, single: bool) -> Sink:
 
 
 def _from_stdin(request: Request) -> tuple[Plan, Ends]:
+    from cvcli.batch.tar import is_tar, peek
+
     if len(request.inputs) > 1 or request.wishes.files_from is not None:
         raise UsageError("-: stdin can't be read beside other inputs")
     if request.output is None:
@@ -124,6 +124,7 @@ def _stdin() -> Any:
 
 def _from_tar(request: Request, stream: Any, output: Path) -> tuple[Plan, Ends]:
     from cvcli.batch.check import measure_of
+    from cvcli.batch.feed import Feed
 
     if request.wishes.dry_run:
         raise UsageError("--dry-run: a tar from stdin is known only once it is read")

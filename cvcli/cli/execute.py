@@ -11,7 +11,6 @@ from cvcli import __version__
 from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
 from cvcli.batch.plan import Plan
 from cvcli.batch.report import Report, dry_run
-from cvcli.batch.report_file import check_report_path, dump_json
 from cvcli.batch.run import Ends, Options, run
 from cvcli.cli.console import Screen, emit, print_error, silence_stdout
 from cvcli.cli.ends import Request, plan_and_ends, split
@@ -45,6 +44,8 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     plan, ends = plan_and_ends(request)
     _check_reports(wishes, plan, [chain.origin] if chain.origin else [])
     if wishes.dry_run:
+        from cvcli.batch.report_file import dump_json
+
         emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
         return EXIT_OK
     total = len(plan) if ends.feed is None else None
@@ -53,6 +54,8 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
 
 
 def _check_reports(wishes: Wishes, plan: Plan, others: list[Path]) -> None:
+    from cvcli.batch.report_file import check_report_path
+
     if wishes.report is not None:
         check_report_path(wishes.report, plan, others)
     if wishes.trace is not None:

@@ -6,9 +6,7 @@ The command line goes before ``CVCLI_*`` variables, these before the file: ``cvc
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -70,6 +68,8 @@ def _nearest(folder: Path) -> tuple[Path, dict[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    import tomllib
+
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -97,6 +97,8 @@ def _from_file(path: Path, table: dict[str, Any]) -> _Found:
 def _unknown(message: str, key: str, kinds: dict[str, Any]) -> UsageError:
     if key.replace("-", "_") in _NEVER:
         return UsageError(message, tip="it can be given on the command line only")
+    import difflib
+
     near = difflib.get_close_matches(key, [name.replace("_", "-") for name in kinds], 1)
     return UsageError(message, tip=f"did you mean {near[0]}?" if near else None)
 
@@ -175,6 +177,8 @@ def _step(piece: str, presets: Mapping[str, str], within: tuple[str, ...]) -> st
     if name in within:
         raise UsageError(f"preset {name}: holds itself")
     if name not in presets:
+        import difflib
+
         near = difflib.get_close_matches(name, presets, 1)
         where = "presets stand in [presets] of cvcli.toml or [tool.cvcli.presets] of pyproject.toml"
         tip = f"did you mean :{near[0]}?" if near else where
