@@ -12,17 +12,25 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+import within
 from conftest import noise
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from test_cli import FLIP, contents, cvcli, files_in, folder_of, messages
+from test_cli import FLIP, contents, files_in, folder_of, messages
 
 from cvcli.batch.inputs import listed
 from cvcli.batch.patterns import Filter, compiled, has_magic
 from cvcli.batch.plan import make_plan
 from cvcli.cli.app import run_app
 from cvcli.errors import NoInputError, UsageError
+
+
+def cvcli(*words, env=None):
+    """Run the command, whatever it ends with."""
+    done = within.cvcli(*words, code=None, env=env)
+    done.stdout = done.stdout.decode()
+    return done
 
 
 @pytest.fixture(autouse=True)

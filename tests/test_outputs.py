@@ -9,14 +9,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import within
 from conftest import noise
-from test_cli import FLIP, contents, cvcli, files_in, folder_of, load, messages, save
+from test_cli import FLIP, contents, files_in, folder_of, load, messages, save
 
 from cvcli.batch import sinks
 from cvcli.batch.plan import make_plan
 from cvcli.batch.template import FIELDS
 from cvcli.cli.app import run_app
 from cvcli.errors import UsageError
+
+
+def cvcli(*words, env=None):
+    """Run the command, whatever it ends with."""
+    done = within.cvcli(*words, code=None, env=env)
+    done.stdout = done.stdout.decode()
+    return done
 
 
 @pytest.fixture(autouse=True)

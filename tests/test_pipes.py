@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import pty
 import subprocess
@@ -16,6 +19,7 @@ import pytest
 from conftest import noise
 from test_cli import FLIP, MODULE, contents, environment, files_in, folder_of, load, messages, save
 from test_run import heed_interrupts
+from within import cvcli
 
 from cvcli.batch.tar import Prefixed, is_tar, members
 from cvcli.errors import ImageError
@@ -26,21 +30,6 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     folder_of(tmp_path / "in", "a.png", "b.png", "x/c.png")
     return tmp_path
-
-
-def cvcli(*words, data=b"", code=0):
-    """Run the command with bytes on stdin; what it printed is bytes on stdout, text on stderr."""
-    done = subprocess.run(
-        [*MODULE, *map(os.fspath, words)],
-        env=environment(),
-        input=data,
-        capture_output=True,
-        timeout=120,
-    )
-    done.stderr = done.stderr.decode()
-    assert "Traceback" not in done.stderr
-    assert done.returncode == code, done.stderr
-    return done
 
 
 def shell(line):
@@ -315,11 +304,18 @@ def test_binary_is_not_written_to_a_terminal_nor_read_from_one(here):
         ["--dry-run", "-", "out"],
         ["-", "out.png"],
     ],
+    ids=" ".join,
 )
 def test_what_makes_no_sense_with_pipes_is_refused(words):
     Path("list").write_text("in/a.png\n")
     done = cvcli(*FLIP, *words, data=tar(("a.png", b"x")), code=2)
     assert done.stdout == b"" and not Path("out").exists()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_tar_is_told_from_an_image(pack):
+    done = cvcli(*FLIP, "-", "out", data=pack(tar(("a.png", b"x"))), code=2)
+    assert done.stderr.startswith("cvcli: -: is compressed\ntip: ")
 
 
 def test_dry_run_to_stdout_is_json_and_not_a_tar(here):

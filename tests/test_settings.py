@@ -5,11 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_cli import FLIP, contents, cvcli, files_in, folder_of
+import within
+from test_cli import FLIP, contents, files_in, folder_of
 
 from cvcli.cli.options import nbytes
 from cvcli.cli.settings import expanded, load_settings
 from cvcli.errors import UsageError
+
+
+def cvcli(*words, env=None):
+    """Run the command, whatever it ends with."""
+    done = within.cvcli(*words, code=None, env=env)
+    done.stdout = done.stdout.decode()
+    return done
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,8 @@ _RULES = (
     *("recursive", "hidden", "base", "format", "name", "overwrite", "skip_existing"),
     *("if_newer", "in_place", "check", "backup"),
 )
+# gzip, bzip2, xz, zstd
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,8 @@ def _from_stdin(request: Request) -> tuple[Plan, Ends]:
     head, stream = peek(_stdin())
     if not head:
         raise NoInputError("-: nothing came through stdin")
+    if head.startswith(_COMPRESSED):
+        raise UsageError("-: is compressed", tip="unpack it on the way, as with gzip -dc")
     if is_tar(head):
         return _from_tar(request, stream, request.output)
     return _from_image(request, stream.read(), request.output)
