@@ -33,6 +33,7 @@ from test_run import heed_interrupts
 
 import cvcli.codecs as codecs
 from cvcli.cli.app import run_app
+from cvcli.errors import ImageError
 
 
 @pytest.fixture(autouse=True)
@@ -308,6 +309,24 @@ def test_killed_at_any_moment_a_file_in_place_is_the_old_or_the_new_one(here):
     Path("many/000.png.old").unlink()
     assert run_app(["invert", "-q", "--in-place", "many"]) == 0
     assert sorted(contents(here / "many")) == sorted(old)  # nothing temporary is left
+
+
+def test_an_encoder_that_fails_leaves_the_old_output_alone(here, monkeypatch):
+    cvcli(*FLIP, "-q", "in", "out")
+    before = contents(here / "out")
+    real = codecs.encode
+
+    def encode(image, *rest, **options):
+        if image.shape[1] == 31:
+            raise ImageError("can't encode PNG: no")
+        return real(image, *rest, **options)
+
+    monkeypatch.setattr(codecs, "encode", encode)
+    done = cvcli("flip", "--axis", "1", "-q", "--overwrite", "in", "out")
+    assert done.returncode == 1 and messages(done) == ["cvcli: in/b.png: can't encode PNG: no"]
+    after = contents(here / "out")
+    assert after["b.png"] == before["b.png"] and after["a.png"] != before["a.png"]
+    assert sorted(after) == sorted(before)
 
 
 # Progress

@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import within
 from conftest import noise
 from hypothesis import given
 from hypothesis import strategies as st
@@ -141,6 +142,15 @@ def test_the_page_stands_alone_and_shows_what_happened(here):
 
 def test_the_page_after_changes_in_place_shows_no_before(here):
     run(*FLIP, "-q", "--in-place", "--report", "r.html", "in")
+    assert len(Page(Path("r.html").read_text()).sources) == 3
+
+
+def test_the_page_shows_no_stranger_of_the_same_name(here):
+    data = within.cvcli(*FLIP, "-q", "in", "-").stdout
+    save(here / "a.png", noise((9, 9, 3), "uint8"))
+    within.cvcli(*FLIP, "-q", "--report", "r.html", "-", "-", data=data)
+    assert Page(Path("r.html").read_text()).sources == []
+    within.cvcli(*FLIP, "-q", "--report", "r.html", "-", "out", data=data)
     assert len(Page(Path("r.html").read_text()).sources) == 3
 
 

@@ -104,7 +104,7 @@ class Finder:
         hidden = self._rules.hidden or any(part.startswith(".") for part in parts[fixed:])
 
         def wanted(relative: str) -> bool:
-            return rule.fullmatch(relative) is not None and not self._filter.prunes(relative)
+            return rule.fullmatch(relative) is not None and self._filter.takes(relative)
 
         depth = 1 << 30 if deep else len(parts) - fixed
         before = self._found

@@ -39,7 +39,7 @@ def page(report: Report) -> str:
         _head(report),
         _stages(report, colour),
         _timeline(report, colour),
-        _images("Slowest", sorted(_done(report), key=_cost, reverse=True)[:_SLOWEST]),
+        _images(report, sorted(_done(report), key=_cost, reverse=True)[:_SLOWEST]),
         _failures(report),
         _notes(report),
     ]
@@ -112,19 +112,19 @@ def _timeline(report: Report, colour: dict[str, str]) -> str:
     )
 
 
-def _images(title: str, rows: list[Row]) -> str:
+def _images(report: Report, rows: list[Row]) -> str:
     if not rows:
         return ""
     most = max(map(_cost, rows)) or 1.0
     lines = "".join(
-        f"<tr><td>{escape(str(row.input))}<br>{_size(row)}</td><td>{_picture(row.input, row)}</td>"
-        f'<td>{_picture(row.output, row)}</td><td class="n">{_cost(row):.1f}</td>'
+        f"<tr><td>{escape(str(row.input))}<br>{_size(row)}</td><td>{_before(report, row)}</td>"
+        f'<td>{_after(report, row)}</td><td class="n">{_cost(row):.1f}</td>'
         f'<td><div class="bar" style="width:{_cost(row) / most:.1%};background:{PALETTE[0]}">'
         f"</div>{_times(row)}</td></tr>"
         for row in rows
     )
     return (
-        f"<h2>{title}</h2><table><tr><th>image</th><th>before</th><th>after</th>"
+        "<h2>Slowest</h2><table><tr><th>image</th><th>before</th><th>after</th>"
         f'<th class="n">ms</th><th></th></tr>{lines}</table>'
     )
 
@@ -135,7 +135,7 @@ def _failures(report: Report) -> str:
         return ""
     more = f"<p>and {len(rows) - _FAILED} more</p>" if len(rows) > _FAILED else ""
     lines = "".join(
-        f"<tr><td>{escape(str(row.input))}</td><td>{_picture(row.input, row)}</td>"
+        f"<tr><td>{escape(str(row.input))}</td><td>{_before(report, row)}</td>"
         f"<td>{escape(row.error or '')}{f'<br>tip: {escape(row.tip)}' if row.tip else ''}</td></tr>"
         for row in rows[:_FAILED]
     )
@@ -163,8 +163,16 @@ def _times(row: Row) -> str:
     return f'<span class="none">{escape(times)}</span>'
 
 
-def _picture(path: Path | None, row: Row) -> str:
+def _before(report: Report, row: Row) -> str:
     """An input that was replaced in place can't be shown as it was."""
-    replaced = row.input == row.output and path is row.input and row.status == "ok"
-    address = None if path is None or replaced else thumbnail(path)
+    replaced = row.input == row.output and row.status == "ok"
+    return _picture(row.input if report.reads_files and not replaced else None)
+
+
+def _after(report: Report, row: Row) -> str:
+    return _picture(row.output if report.writes_files else None)
+
+
+def _picture(path: Path | None) -> str:
+    address = None if path is None else thumbnail(path)
     return f'<img alt="" src="{address}">' if address else '<span class="none">none</span>'

@@ -105,6 +105,8 @@ class Report:
         self.command, self.version, self.device = command, version, device
         self.rows: list[Row] = _planned_rows(plan)
         self.notes: list[str] = []
+        self.reads_files = self.writes_files = True
+        """Whether inputs and outputs are files that can be looked at afterwards."""
         self.started = datetime.now(UTC)
         self._clock = time.perf_counter()
         self.timeline = Timeline(self._clock) if timeline else None

@@ -82,7 +82,7 @@ class Screen:
     def __enter__(self) -> Screen:
         if self._wanted:
             self._bar = _progress_bar()
-            self._task = self._bar.add_task("", total=self._total, rate="")
+            self._task = self._bar.add_task("", total=self._total, rate="0.0 images/s")
             self._bar.start()
         return self
 

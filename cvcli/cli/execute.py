@@ -12,6 +12,8 @@ from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
 from cvcli.batch.plan import Plan
 from cvcli.batch.report import Report, dry_run
 from cvcli.batch.run import Ends, Options, run
+from cvcli.batch.sinks import CheckSink, FileSink
+from cvcli.batch.sources import Held
 from cvcli.cli.console import Screen, emit, print_error, silence_stdout
 from cvcli.cli.ends import Request, plan_and_ends, split
 from cvcli.cli.options import Wishes, nbytes
@@ -95,6 +97,9 @@ def execute(
     report, trace = reports
     timeline = trace is not None or (report is not None and report.suffix.lower() == ".html")
     record = Report(plan, command=_command(), version=__version__, timeline=timeline)
+    if ends is not None:
+        record.reads_files = not isinstance(ends.source, Held)
+        record.writes_files = isinstance(ends.sink, FileSink | CheckSink)
     ending = None
     try:
         with screen, ending_in_order_if_terminated():
