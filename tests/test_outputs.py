@@ -70,6 +70,7 @@ def test_a_template_goes_with_a_format(here):
         ("{stem.__class__}", "there is no field {stem.__class__}"),
         ("{stem!r}.png", "{stem} can't be written as asked"),
         ("{stem:>9}.png", "{stem} can't be written as asked"),
+        ("{index:999}.png", "{index} can't be written as asked"),
         ("{index:x}.png", "{index} can't be written as asked"),
         ("{stem", "in '{stem'"),
         ("", "must be the name of a file"),
@@ -84,6 +85,11 @@ def test_templates_that_make_no_sense(here, template, said, capfd):
     assert said in shown and not Path("out").exists()
     if "no field" in said:
         assert all(field in shown for field in FIELDS)
+
+
+def test_a_template_and_a_file_for_output_contradict(here):
+    run(*FLIP, "--name", "{stem}.png", "in/a.png", "b.png", code=2)
+    assert not Path("b.png").exists()
 
 
 @pytest.mark.parametrize("template", ["../{name}", "/{name}", "{parent}/../../{name}", "./{name}"])

@@ -202,6 +202,7 @@ def test_members_that_lead_outside_are_refused(here):
         "good.png has the same output, GOOD.png",
         "good.png has the same output, good.png/x.png",
     ]
+    assert "tip: tar --dereference --hard-dereference" in done.stderr
     assert sorted(os.listdir(here)) == ["deep", "in"]  # noqa: PTH208
 
 
@@ -263,6 +264,15 @@ def test_a_closed_pipe_ends_quietly(here):
         )
         os.close(writing)
         assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_a_stdin_that_can_not_be_read_is_told(here):
+    with Path("x").open("wb") as unreadable:
+        done = subprocess.run(
+            [*MODULE, *FLIP, "-", "out"], env=environment(), stdin=unreadable, capture_output=True
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"cvcli: -: stdin can't be read (bad file descriptor)\n"
 
 
 def test_a_full_stdout_is_told(here):

@@ -83,7 +83,8 @@ class Feed:
 
     def _job(self, member: Member, report: Report) -> Job | None:
         index = len(report.rows)
-        file = Found(member.name, member.name, member.trouble, mtime_ns=member.stamp.mtime_ns)
+        file = Found(member.name, member.name, member.trouble, member.tip)
+        file.mtime_ns = member.stamp.mtime_ns
         self._name(file, member, index)
         skipped = file.trouble is None and self._root is not None and self._decide(file)
         if file.trouble is not None:

@@ -127,7 +127,9 @@ def plan_files(
     if output == STDIO:
         return _plan_for_stdout(files, naming, rules, measure, several)
     root = output
-    if rules.name is None and _is_file_target(output, files, naming, several):
+    if _is_file_target(output, files, naming, several):
+        if rules.name is not None:
+            raise UsageError(f"{output}: looks like a file, but --name was given", tip=_FOLDER_TIP)
         naming.name_one(files[0], os.fspath(output))
         root = output.parent
     else:
@@ -180,6 +182,7 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
     return replace(plan, jobs=tuple(jobs), problems=tuple(problems))
 
 
+_FOLDER_TIP = "name a folder as OUTPUT"
 _BACKUP_TIP = "move it away, or choose another suffix with --backup=SUFFIX"
 
 
@@ -225,7 +228,7 @@ def _is_file_target(output: Path, files: Sequence[Found], naming: Naming, severa
     if os.path.lexists(output):
         return False
     given = f"{len(files)} inputs were given" if len(files) > 1 else "a folder was given"
-    raise UsageError(f"{output}: looks like a file, but {given}", tip="name a folder as OUTPUT")
+    raise UsageError(f"{output}: looks like a file, but {given}", tip=_FOLDER_TIP)
 
 
 def _look_at_outputs(files: Iterable[Found]) -> dict[int, os.stat_result]:

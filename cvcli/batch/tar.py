@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, Any
 
-from cvcli.batch.files import Stamp
+from cvcli.batch.files import Stamp, reason
 from cvcli.errors import ImageError
 
 _BLOCK = tarfile.BLOCKSIZE
@@ -22,6 +22,7 @@ class Member:
     data: bytes
     stamp: Stamp
     trouble: str | None = None
+    tip: str | None = None
 
 
 class Prefixed:
@@ -97,6 +98,8 @@ def members(stream: Prefixed) -> Iterator[Member]:
     except (tarfile.TarError, EOFError) as error:
         short = "end of data" in str(error)
         raise ImageError("truncated tar" if short else f"corrupt tar: {error}") from error
+    except OSError as error:
+        raise ImageError(f"stdin can't be read ({reason(error)})") from error
     while stream.read(1 << 20):
         pass  # the padding; whoever writes it should not find the pipe closed
 
@@ -105,12 +108,16 @@ def _member(archive: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
     name, trouble = _plain_name(info.name), _trouble(info)
     stamp = Stamp(info.mode & 0o777, int(info.mtime) * 10**9, info.size, (0, 0))
     if trouble is not None:
-        return Member(name or info.name, b"", stamp, trouble)
+        tip = _LINK_TIP if info.islnk() or info.issym() else None
+        return Member(name or info.name, b"", stamp, trouble, tip)
     file = archive.extractfile(info)
     data = b"" if file is None else file.read()
     if len(data) != info.size:
         raise ImageError(f"truncated tar: it ends inside {name}")
     return Member(name, data, stamp)
+
+
+_LINK_TIP = "tar --dereference --hard-dereference packs what links point to"
 
 
 def _plain_name(name: str) -> str:

@@ -51,7 +51,8 @@ def _check_field(field: str, spec: str, conversion: str | None) -> None:
         listed = "its fields are " + ", ".join(FIELDS)
         tip = f"did you mean {{{near[0]}}}? {listed}" if near else listed
         raise UsageError(f"--name: there is no field {{{field}}}", tip=tip)
-    if conversion is not None or (spec and (field in _TEXTS or not spec.isdigit())):
+    width = spec.isdigit() and len(spec) <= 2
+    if conversion is not None or (spec and (field in _TEXTS or not width)):
         raise UsageError(
             f"--name: {{{field}}} can't be written as asked",
             tip="numbers take a width, as in {index:04}",

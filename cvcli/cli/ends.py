@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cvcli.batch.files import Stamp
+from cvcli.batch.files import Stamp, reason
 from cvcli.batch.inputs import Found, listed
 from cvcli.batch.outputs import Size
 from cvcli.batch.plan import STDIO, Plan, make_plan, plan_files
@@ -109,7 +109,10 @@ def _from_stdin(request: Request) -> tuple[Plan, Ends]:
     if request.output is None:
         raise UsageError("-: stdin can't be replaced in place")
     _refuse_terminal(sys.stdin, "stdin is a terminal", "<")
-    head, stream = peek(_stdin())
+    try:
+        head, stream = peek(_stdin())
+    except OSError as error:
+        raise UsageError(f"-: stdin can't be read ({reason(error)})") from None
     if not head:
         raise NoInputError("-: nothing came through stdin")
     if head.startswith(_COMPRESSED):
