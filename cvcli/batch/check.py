@@ -32,7 +32,14 @@ def fits_every_image(chain: Chain) -> bool:
     return True
 
 
-def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int, max_pixels: int) -> Plan:
+def check_inputs(
+    plan: Plan,
+    chain: Chain,
+    report: Report,
+    threads: int,
+    max_pixels: int,
+    auto_orient: bool = True,
+) -> Plan:
     """Return the plan without the images whose size or kind the chain refuses.
 
     They are reported as failed. If it suits none of the images, the parameters are wrong, not the
@@ -41,7 +48,9 @@ def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int, max_pix
     if fits_every_image(chain):
         return plan
     with ThreadPoolExecutor(threads) as pool:
-        verdicts = list(pool.map(lambda job: _verdict(job, chain, max_pixels), plan.jobs))
+        verdicts = list(
+            pool.map(lambda job: _verdict(job, chain, max_pixels, auto_orient), plan.jobs)
+        )
     refused = [
         (job, error)
         for job, error in zip(plan.jobs, verdicts, strict=True)
@@ -56,7 +65,9 @@ def check_inputs(plan: Plan, chain: Chain, report: Report, threads: int, max_pix
     return replace(plan, jobs=tuple(job for job in plan.jobs if job.index not in lost))
 
 
-def sizes_of(paths: Sequence[str], chain: Chain, threads: int, max_pixels: int) -> list[Size | str]:
+def sizes_of(
+    paths: Sequence[str], chain: Chain, threads: int, max_pixels: int, auto_orient: bool = True
+) -> list[Size | str]:
     """Return the width and height that each file's result has, or why it has none.
 
     If the chain suits none of the images, the first refusal is raised.
@@ -64,7 +75,7 @@ def sizes_of(paths: Sequence[str], chain: Chain, threads: int, max_pixels: int) 
 
     def look(path: str) -> Size | CvcliError:
         try:
-            return _size(_header(Path(path), max_pixels), chain)
+            return _size(_header(Path(path), max_pixels), chain, auto_orient)
         except CvcliError as error:
             return error
 
@@ -80,30 +91,32 @@ def sizes_of(paths: Sequence[str], chain: Chain, threads: int, max_pixels: int) 
     ]
 
 
-def measure_of(chain: Chain, max_pixels: int) -> Callable[[bytes], Size | str]:
+def measure_of(
+    chain: Chain, max_pixels: int, auto_orient: bool = True
+) -> Callable[[bytes], Size | str]:
     """Return what gives the size of a result from the bytes of its input, or why it has none."""
 
     def measure(data: bytes) -> Size | str:
         try:
-            return _size(codecs.probe(data, max_pixels), chain)
+            return _size(codecs.probe(data, max_pixels), chain, auto_orient)
         except CvcliError as error:
             return str(error)
 
     return measure
 
 
-def _size(header: codecs.Header, chain: Chain) -> Size:
-    target = oriented(chain, header.orientation).plan(header.spec).target
+def _size(header: codecs.Header, chain: Chain, auto_orient: bool) -> Size:
+    target = oriented(chain, header.orientation if auto_orient else 1).plan(header.spec).target
     return target.width, target.height
 
 
-def _verdict(job: Job, chain: Chain, max_pixels: int) -> CvcliError | None:
+def _verdict(job: Job, chain: Chain, max_pixels: int, auto_orient: bool) -> CvcliError | None:
     """Return why an image can't be run, None if it can; unreadable ones are the run's to report."""
     if job.input == STDIO:
         return None
     try:
         header = _header(job.input, max_pixels)
-        oriented(chain, header.orientation).plan(header.spec)
+        oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
     except CvcliError as error:
         return error
     return None

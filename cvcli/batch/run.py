@@ -13,24 +13,25 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
+from cvcli.batch.album import Album, Care, Picture
 from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done
 from cvcli.batch.files import remove_stale
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
-from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
 from cvcli.batch.sinks import FileSink, Sink
 from cvcli.batch.slots import Batch, Slot, array_at
 from cvcli.batch.sources import Files
 from cvcli.batch.state import Finished, NoRoom, State
-from cvcli.core.chain import Chain, MapPlan
+from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
 from cvcli.core.spec import ImageSpec
 from cvcli.devices import open_device
@@ -38,8 +39,8 @@ from cvcli.devices.cpu import cpu_threads
 from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
 
 if TYPE_CHECKING:
+    from cvcli.batch.album import Pixels
     from cvcli.batch.feed import Feed
-    from cvcli.codecs._base import Pixels
 
 _MIB = 1 << 20
 # Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
@@ -65,6 +66,8 @@ class Options:
     max_errors: int | None = None
     max_memory: int | None = None
     fail_on: str = "error"
+    care: Care = field(default_factory=Care)
+    """What becomes of what a file holds beside plain pixels."""
 
     @property
     def most_failures(self) -> int:
@@ -174,55 +177,62 @@ class Runner:
         return engine.device.kind if engine is not None else "cpu"
 
     def _decode(self, job: Job) -> None:
-        batch = None
+        album = batch = None
         try:
             with self._timed("read", job) as moved:
                 data = self._ends.source.read(job)
                 moved.append(len(data))
-            header, plan = self._examine(job, data)
-            batch, slot = self._reserve(job, header, plan)
-            with self._timed("decode", job, slot.plan.source.nbytes):
-                self._pixels(job, data, header, batch.array(slot))
-            self._state.opened(batch, None)
+            album = self._examine(job, data)
+            pictures = album.pictures(data, self._chain, self._max_pixels)
+            while (picture := self._next_picture(job, pictures)) is not None:
+                batch, slot = self._reserve(album, picture)
+                with self._timed("decode", job, slot.plan.source.nbytes):
+                    self._read(album, picture, data, batch.array(slot))
+                self._state.filled(batch, None)
+                batch = None
         except NoRoom:
-            self._state.put_back(job)
+            if album is not None:
+                self._state.put_back(album)
         except (CvcliError, MemoryError) as error:
-            self._fail(job, _as_error(error))
-            self._state.opened(batch, job)
+            self._fail(job, _as_error(error), album)
+            if batch is not None:
+                self._state.filled(batch, album)
+        self._state.was_read()
 
-    def _pixels(self, job: Job, data: bytes, header: codecs.Header, out: Pixels) -> None:
+    def _examine(self, job: Job, data: bytes) -> Album:
+        header = codecs.probe(data, self._max_pixels)
+        size = {"width": header.spec.width, "height": header.spec.height}
+        self._report.opened(job.index, **size, bytes_in=len(data))
+        return Album.opened(job, data, header, self._options.care)
+
+    def _read(self, album: Album, picture: Picture, data: bytes, out: Pixels) -> None:
         """Decode, as far as the file goes if it is to be taken for what it is."""
         try:
-            codecs.decode(data, header, out)
+            album.read(picture, out)
         except ImageError as error:
             short = str(error).startswith("truncated")
             lenient = self._options.fail_on == "none"
             lenient |= self._options.fail_on == "truncated" and not short
-            mended = codecs.repaired(data) if lenient else None
+            mended = codecs.repaired(data) if lenient and album.expected == 1 else None
             if mended is None:
                 raise ImageError(str(error), error.tip or _lenient_tip(data)) from error
-            codecs.decode(mended, header, out)
-            self._report.note(job.index, f"{error}; what there is of it was kept")
+            picture.read = partial(codecs.decode, mended, picture.header)
+            album.read(picture, out)
+            self._report.note(album.job.index, f"{error}; what there is of it was kept")
 
-    def _examine(self, job: Job, data: bytes) -> tuple[codecs.Header, MapPlan]:
-        header = codecs.probe(data, self._max_pixels)
-        spec = header.spec
-        self._report.opened(job.index, width=spec.width, height=spec.height, bytes_in=len(data))
-        if header.frames > 1:
-            self._report.note(job.index, f"only the first of {header.frames} frames is kept")
-        plan = oriented(self._chain, header.orientation).plan(spec)
-        if plan.target.nbytes > self._memory:
-            raise ImageError(f"the result, {plan.target}, is larger than the memory there is")
-        fault = codecs.encodable(plan.target, job.format or header.format)
-        if fault is not None:
-            raise ImageError(fault, tip=_format_tip(plan.target))
-        return header, plan
+    def _next_picture(self, job: Job, pictures: Iterator[Picture]) -> Picture | None:
+        with self._timed("decode", job):
+            picture = next(pictures, None)
+        if picture is not None and picture.plan.target.nbytes > self._memory:
+            target = picture.plan.target
+            raise ImageError(f"the result, {target}, is larger than the memory there is")
+        return picture
 
-    def _reserve(self, job: Job, header: codecs.Header, plan: MapPlan) -> tuple[Batch, Slot]:
+    def _reserve(self, album: Album, picture: Picture) -> tuple[Batch, Slot]:
         fresh = None
-        while (place := self._state.place(job, header, plan, fresh)) is None:
+        while (place := self._state.place(album, picture, fresh)) is None:
             # Page-locking memory is slow, so the others go on meanwhile.
-            fresh = self._new_batch(plan.source)
+            fresh = self._new_batch(picture.plan.source)
         return place
 
     def _new_batch(self, spec: ImageSpec) -> Batch:
@@ -241,7 +251,7 @@ class Runner:
     def _deliver(self, done: Done) -> None:
         if done.buffer is None:
             for slot in done.slots:
-                self._fail(slot.job, ImageError(done.error or "failed"), slot)
+                self._fail(slot.job, ImageError(done.error or "failed"), slot.album)
             return
         self._state.finished(
             Finished(slot, done.buffer, placed, done.device)
@@ -249,53 +259,55 @@ class Runner:
         )
 
     def _encode(self, item: Finished) -> None:
-        job, target = item.slot.job, item.placed.spec
-        image = array_at(item.buffer, item.placed)
+        album, image = item.slot.album, array_at(item.buffer, item.placed)
+        with self._state.change:
+            if album.failed or not album.add(item.slot.picture, image):
+                return
+        job, target = album.job, album.target
         try:
-            self._refuse_notes(job)
-            with self._timed("encode", job, target.nbytes):
-                data = codecs.encode(
-                    image,
-                    job.format or item.slot.header.format,
-                    quality=self._options.quality,
-                    source=item.slot.header,
-                )
+            self._refuse_notes(album)
+            with self._timed("encode", job, album.out_nbytes):
+                data = album.encoded(self._options.quality)
+            self._refuse_notes(album)
             with self._timed("write", job, len(data)):
                 self._ends.sink.put(job, data, self._ends.source.stamp(job))
         except (CvcliError, MemoryError) as error:
-            self._fail(job, _as_error(error), item.slot)
+            self._fail(job, _as_error(error), album)
             return
-        self._report.finish(
-            job.index,
-            width=target.width,
-            height=target.height,
-            bytes_out=len(data),
-            device=item.device,
-        )
-        self._leave(job, item.slot)
+        for note in album.notes:
+            self._report.note(job.index, note)
+        size = {"width": target.width, "height": target.height}
+        self._report.finish(job.index, **size, bytes_out=len(data), device=item.device)
+        self._leave(job, album)
 
-    def _fail(self, job: Job, error: CvcliError, slot: Slot | None = None) -> None:
+    def _fail(self, job: Job, error: CvcliError, album: Album | None = None) -> None:
+        if album is not None:
+            with self._state.change:
+                if album.failed:
+                    return
+                album.failed = True
+                album.done.clear()
         message = str(error)
         named = str(job.input) in message or str(job.output) in message
         self._report.fail(job.index, message if named else f"{job.input}: {message}", error.tip)
         self._ends.sink.lost(job)
-        self._leave(job, slot)
+        self._leave(job, album)
         if self._report.failed >= self._options.most_failures:
             self._stop(discard=False)
 
-    def _refuse_notes(self, job: Job) -> None:
+    def _refuse_notes(self, album: Album) -> None:
         """Raise `ImageError` if a warning is to count as a failure and there is one.
 
         Where an image was run is no such warning: its pixels are the same.
         """
-        noted = self._report.rows[job.index].notes
+        noted = [*self._report.rows[album.job.index].notes, *album.notes]
         notes = [note for note in noted if not note.startswith("run on the CPU")]
         if self._options.fail_on == "warning" and notes:
             raise ImageError("; ".join(notes), tip="--fail-on error lets warnings pass")
 
-    def _leave(self, job: Job, slot: Slot | None) -> None:
+    def _leave(self, job: Job, album: Album | None) -> None:
         self._ends.source.done(job)
-        self._state.leave(slot)
+        self._state.leave(album)
 
     def _abort(self, error: BaseException) -> None:
         """End the run with an error that is not one image's own."""
@@ -313,11 +325,6 @@ class Runner:
         begin = time.perf_counter()
         yield moved
         self._report.add_busy(stage, time.perf_counter() - begin, sum(moved), index=job.index)
-
-
-def _format_tip(spec: ImageSpec) -> str | None:
-    fits = [name for name in ("PNG", "TIFF") if codecs.encodable(spec, name) is None]
-    return f"choose another --format, such as {fits[0].lower()}" if fits else None
 
 
 def _lenient_tip(data: bytes) -> str | None:
@@ -346,7 +353,7 @@ def run(
         return
     max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
     threads = options.jobs or cpu_threads()
-    plan = check_inputs(plan, chain, report, threads, max_pixels)
+    plan = check_inputs(plan, chain, report, threads, max_pixels, options.care.auto_orient)
     if report.failed >= options.most_failures:
         return
     with few_collections():

@@ -16,17 +16,24 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from cvcli.codecs import Header
+    from cvcli.batch.album import Album, Picture
 
 
 @dataclass(slots=True)
 class Slot:
     """One image's place in a batch."""
 
-    job: Job
-    header: Header
-    plan: MapPlan
+    album: Album
+    picture: Picture
     placed: Placed
+
+    @property
+    def job(self) -> Job:
+        return self.album.job
+
+    @property
+    def plan(self) -> MapPlan:
+        return self.picture.plan
 
     @property
     def nbytes(self) -> int:
@@ -54,10 +61,10 @@ class Batch:
         """Return whether one more image of ``spec`` fits."""
         return len(self.slots) < self.limit and self.used + spec.nbytes <= self.arena.nbytes
 
-    def reserve(self, job: Job, header: Header, plan: MapPlan) -> Slot:
+    def reserve(self, album: Album, picture: Picture) -> Slot:
         """Place one more image, to be decoded now."""
-        spec = plan.source
-        slot = Slot(job, header, plan, Placed(spec, self.used, spec.width * spec.pixel_nbytes))
+        spec = picture.plan.source
+        slot = Slot(album, picture, Placed(spec, self.used, spec.width * spec.pixel_nbytes))
         self.used += aligned(spec.nbytes)
         self.slots.append(slot)
         self.decoding += 1

@@ -10,11 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from cvcli.batch.album import Album, Picture
 from cvcli.batch.plan import Job
 from cvcli.batch.sinks import Sink
 from cvcli.batch.slots import Batch, Slot, slot_nbytes
-from cvcli.codecs import Header
-from cvcli.core.chain import MapPlan
 from cvcli.core.images import Placed
 from cvcli.core.memory import Buffer
 from cvcli.errors import ImageError
@@ -25,7 +24,7 @@ _HELD_NBYTES = 64 << 20
 
 @dataclass(slots=True)
 class Finished:
-    """One image ready to be encoded."""
+    """One picture ready to be encoded."""
 
     slot: Slot
     buffer: Buffer
@@ -138,62 +137,71 @@ class State:
             self.change.notify_all()
 
     def place(
-        self, job: Job, header: Header, plan: MapPlan, fresh: Batch | None
+        self, album: Album, picture: Picture, fresh: Batch | None
     ) -> tuple[Batch, Slot] | None:
-        """Reserve a slot in the open batch of the image's kind, or in a fresh one.
+        """Reserve a slot in the open batch of the picture's kind, or in a fresh one.
 
         None asks for a fresh one. `NoRoom` sends the job back to wait; `ImageError` says that it
         would be too large even alone.
         """
-        key = plan.source.dtype, plan.source.channels
+        source = picture.plan.source
+        key = source.dtype, source.channels
         with self.change:
-            self._refuse_too_much(job, slot_nbytes(plan))
+            self._refuse_too_much(album, slot_nbytes(picture.plan))
             batch = self._open.get(key)
-            if batch is None or not batch.has_room(plan.source):
+            if batch is None or not batch.has_room(source):
                 if fresh is None:
                     return None
                 if batch is not None:
                     self._close(batch)
                 batch = self._open[key] = fresh
-            slot = batch.reserve(job, header, plan)
+            if album.failed:
+                raise ImageError("another of its pictures failed")
+            slot = batch.reserve(album, picture)
+            album.nbytes += slot.nbytes
             self._nbytes += slot.nbytes
-            if not batch.has_room(plan.source):
+            if not batch.has_room(source):
                 self._close(batch)
             return batch, slot
 
-    def _refuse_too_much(self, job: Job, need: int) -> None:
+    def _refuse_too_much(self, album: Album, more: int) -> None:
         if self._limit is None:
             return
+        need = album.nbytes + more
         if need > self._limit:
             raise ImageError(
                 f"takes {need / 1e6:.1f} MB of memory, more than the limit of "
                 f"{self._limit / 1e6:.1f} MB",
                 tip="raise the limit with --max-memory",
             )
-        if self._nbytes + need > self._limit:
-            self._needs[job.index] = need
+        if self._nbytes + more > self._limit:
+            # Of a file with several pictures it isn't known what the others will take.
+            self._needs[album.job.index] = need if album.expected == 1 else self._limit
             raise NoRoom
 
-    def put_back(self, job: Job) -> None:
-        """Let a job wait, ahead of all others, until there is room for it."""
+    def put_back(self, album: Album) -> None:
+        """Let a file wait, ahead of all others, until there is room for it."""
         with self.change:
-            self._todo.appendleft(job)
-            self._reading -= 1
+            album.failed = True  # what was read of it so far is dropped on its way
+            album.done.clear()
+            self._todo.appendleft(album.job)
             self._flying -= 1
+            self._nbytes -= album.nbytes
             self._close_all()
             self.change.notify_all()
 
-    def opened(self, batch: Batch | None, failed: Job | None) -> None:
-        """Note that a decoder is through; a failed image gives its slot up."""
+    def filled(self, batch: Batch, failed: Album | None) -> None:
+        """Note that a decoder is through with a batch; a failed image gives its slot up."""
+        with self.change:
+            batch.decoding -= 1
+            batch.slots = [slot for slot in batch.slots if slot.album is not failed]
+            if batch.closed and not batch.decoding:
+                self._submit(batch)
+
+    def was_read(self) -> None:
+        """Note that a worker is through with a file's pictures."""
         with self.change:
             self._reading -= 1
-            if batch is not None:
-                batch.decoding -= 1
-                lost = [slot for slot in batch.slots if slot.job is failed]
-                batch.slots = [slot for slot in batch.slots if slot.job is not failed]
-                self._nbytes -= sum(slot.nbytes for slot in lost)
-                if batch.closed and not batch.decoding:
-                    self._submit(batch)
             self.change.notify_all()
 
     def finished(self, items: Iterable[Finished]) -> None:
@@ -202,12 +210,12 @@ class State:
             self._finished.extend(items)
             self.change.notify_all()
 
-    def leave(self, slot: Slot | None) -> None:
-        """Note that an image is done, or failed for good."""
+    def leave(self, album: Album | None) -> None:
+        """Note that a file is done, or failed for good."""
         with self.change:
             self._left -= 1
             self._flying -= 1
-            self._nbytes -= slot.nbytes if slot is not None else 0
+            self._nbytes -= album.nbytes if album is not None else 0
             self.change.notify_all()
 
     def stop(self, *, discard: bool) -> list[Job]:

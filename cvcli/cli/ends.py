@@ -53,7 +53,8 @@ class Request:
         """Return the sizes of results, by their inputs' headers."""
         from cvcli.batch.check import sizes_of
 
-        return sizes_of(paths, self.chain, self.threads, self.max_pixels)
+        upright = not self.wishes.no_auto_orient
+        return sizes_of(paths, self.chain, self.threads, self.max_pixels, upright)
 
 
 def split(paths: list[str], wishes: Wishes) -> tuple[list[Path], Path | None]:
@@ -138,7 +139,12 @@ def _from_tar(request: Request, stream: Any, output: Path) -> tuple[Plan, Ends]:
     rules = Rules(**request.rules)
     if output == STDIO and (rules.replaces or rules.skip_existing or rules.check):
         raise UsageError("-: has no outputs to be looked at")
-    feed = Feed(stream, output, rules, measure_of(request.chain, request.max_pixels))
+    feed = Feed(
+        stream,
+        output,
+        rules,
+        measure_of(request.chain, request.max_pixels, not request.wishes.no_auto_orient),
+    )
     ends = Ends(feed.source, _sink(request, single=False), feed)
     return Plan((), (), (), output), ends
 
@@ -149,7 +155,7 @@ def _from_image(request: Request, data: bytes, output: Path) -> tuple[Plan, Ends
 
     source = Held()
     source.hold(0, data, Stamp(0o644, 0, len(data), (0, 0)))
-    measure = measure_of(request.chain, request.max_pixels)
+    measure = measure_of(request.chain, request.max_pixels, not request.wishes.no_auto_orient)
     plan = plan_files(
         [Found(os.fspath(STDIO), f"stdin{_suffix(data)}")],
         output,

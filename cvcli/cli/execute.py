@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from cvcli import __version__
+from cvcli.batch.album import Care
 from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
 from cvcli.batch.plan import Plan
 from cvcli.batch.report import Report, dry_run
 from cvcli.batch.run import Ends, Options, run
 from cvcli.batch.sinks import CheckSink, FileSink
 from cvcli.batch.sources import Held
+from cvcli.cli import pictures
 from cvcli.cli.console import Screen, emit, print_error, silence_stdout
 from cvcli.cli.ends import Request, plan_and_ends, split
 from cvcli.cli.options import Wishes, nbytes
@@ -66,17 +69,23 @@ def _check_reports(wishes: Wishes, plan: Plan, others: list[Path]) -> None:
             raise UsageError(f"{wishes.trace}: can't be the report and the trace")
 
 
+def _care(wishes: Wishes) -> Care:
+    names = inspect.signature(pictures.care).parameters
+    return pictures.care(**{name: getattr(wishes, name) for name in names})
+
+
 def _options(wishes: Wishes) -> Options:
     return Options(
         device=wishes.device,
         batch_size=wishes.batch_size,
         streams=wishes.streams,
         jobs=wishes.jobs,
-        quality=wishes.quality,
+        quality=pictures.quality_of(wishes.quality),
         overwrite=wishes.overwrite,
         fail_fast=wishes.fail_fast,
         max_pixels=wishes.max_pixels,
         fail_on=wishes.fail_on,
+        care=_care(wishes),
         max_errors=wishes.max_errors,
         max_memory=nbytes(wishes.max_memory, "--max-memory"),
     )

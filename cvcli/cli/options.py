@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from cvcli.cli import pictures
 from cvcli.errors import UsageError
 
 _FILES, _OUTPUTS, _RUNNING, _REPORTING = "Inputs", "Outputs", "Running", "Reporting"
@@ -84,16 +85,7 @@ class Wishes:
             help="Write this format, such as jpg, png, webp or tiff.",
         ),
     ] = None
-    quality: Annotated[
-        int | None,
-        _option(
-            min=1,
-            max=100,
-            panel=_OUTPUTS,
-            show_default="JPEG 90, WebP 80, AVIF 75",
-            help="Quality of lossy formats.",
-        ),
-    ] = None
+    quality: pictures.Quality = "keep"
     overwrite: Annotated[
         bool, _option("--overwrite", panel=_OUTPUTS, help="Replace outputs that exist.")
     ] = False
@@ -125,6 +117,13 @@ class Wishes:
             "--preserve", panel=_OUTPUTS, help="Give outputs their inputs' times and permissions."
         ),
     ] = False
+    strip: pictures.StripPrivate = False
+    strip_all: pictures.StripAll = False
+    background: pictures.Background = "white"
+    no_auto_orient: pictures.NoAutoOrient = False
+    to_srgb: pictures.ToSrgb = False
+    frame: pictures.FrameNumber = None
+    strict: pictures.Strict = False
     device: Annotated[
         str,
         _option(metavar="auto|cpu|cuda|cuda:N", panel=_RUNNING, help="Where the operators run."),

@@ -9,25 +9,46 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
-from cvcli.codecs._base import Codec, Header, library_errors, spec_of
+from cvcli.codecs import _convert, _deep
+from cvcli.codecs import _metadata as _kept
+from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, spec_of
+from cvcli.codecs._convert import WHITE, Colour, parse_colour
+from cvcli.codecs._frames import Frame, holds_all
+from cvcli.codecs._metadata import Metadata, Strip
 from cvcli.codecs._repair import repairable, repaired
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
     from cvcli.codecs._base import Pixels
 
 __all__ = [
     "DEFAULT_MAX_PIXELS",
+    "WHITE",
+    "Colour",
+    "Frame",
     "Header",
+    "Metadata",
+    "Strip",
+    "converted",
     "decode",
     "encodable",
     "encode",
+    "encode_all",
+    "fit",
     "format_by_name",
     "format_for_suffix",
+    "frames",
+    "holds_all",
+    "metadata",
+    "parse_colour",
+    "prepared",
     "probe",
     "readable",
     "readable_suffixes",
@@ -35,6 +56,7 @@ __all__ = [
     "repairable",
     "repaired",
     "suffix_for_format",
+    "to_srgb",
     "versions",
 ]
 
@@ -100,23 +122,166 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
         _codec_of(data).decode(data, header, out)
 
 
+def frames(data: bytes, header: Header) -> Iterator[Frame]:
+    """All pictures of a file in order, the frames of an animation composed to whole ones.
+
+    Advancing and reading raise ImageError when the data are truncated or corrupt.
+    """
+    from cvcli.codecs import _frames, tiff
+
+    if header.frames == 1:
+        yield Frame(header, lambda out: decode(data, header, out))
+        return
+    found = tiff.frames if header.format == "TIFF" else _frames.animation
+    with library_errors(header.format, "decode"):
+        for frame in found(data, header):
+            yield replace(frame, read=_guarded(frame))
+
+
+def _guarded(frame: Frame) -> Callable[[Pixels], None]:
+    def read(out: Pixels) -> None:
+        with library_errors(frame.header.format, "decode"):
+            frame.read(out)
+
+    return read
+
+
+def metadata(data: bytes, header: Header) -> Metadata:
+    """What a file says beside its pixels; never fails: what can't be read is noted as lost."""
+    try:
+        found = _codec_of(data).metadata(data)
+    except Exception:
+        return Metadata(lost=("malformed metadata is dropped",))
+    if header.mode != "CMYK":
+        cut = _deep.loss(data, header.format, header.spec.dtype)
+        return found.losing(cut) if cut else found
+    profile = (found.icc or b"")[16:20] == b"CMYK"
+    means = "through its profile" if profile else "without a profile"
+    return found.losing(f"CMYK becomes RGB, {means}", icc=None)
+
+
+def prepared(
+    found: Metadata,
+    source: Header,
+    spec: ImageSpec,
+    format: str,
+    *,
+    strip: Strip = "none",
+    upright: bool = True,
+) -> Metadata:
+    """Metadata for an output of ``spec`` in ``format``: true of it, and what the format can hold.
+
+    ``strip`` drops what tells of people and places (``private``) or all. With ``upright`` the
+    pixels have been turned as ``source`` asks; without, the orientation is kept.
+    """
+    writer = _writer(format)
+    left = 1 if upright else source.orientation
+    found = _kept.stripped(found, strip)
+    found = _kept.fitted(
+        found,
+        (spec.width, spec.height),
+        writer.stored_channels(spec, format),
+        was=source.orientation,
+        left=left,
+    )
+    return writer.carried(found, format)
+
+
 def encode(
-    image: Pixels, format: str, *, quality: int | None = None, source: Header | None = None
+    image: Pixels,
+    format: str,
+    *,
+    quality: int | None = None,
+    source: Header | None = None,
+    metadata: Metadata | None = None,
 ) -> bytes:
     """File of an image (h, w, c) of uint8, uint16 or float32; rows may lie apart.
 
-    ``quality`` is 1..100: JPEG 90, WebP 80 (100 is lossless) and AVIF 75 unless given, without
-    meaning elsewhere. ``source`` is the header of the file that the image came from; no format
-    needs it so far. Equal images give equal bytes. Raises ImageError when the format can't hold
-    the image, with the words of `encodable`, and ParameterError for a bad quality.
+    ``quality`` is 1..100, without meaning for lossless formats. Without one the coding of
+    ``source``, the header of the file that the image came from, is kept where the formats agree:
+    quality and subsampling of JPEG, lossless WebP, compression of TIFF, palettes and bits of PNG
+    and TIFF; else JPEG takes 90, WebP 80 (100 is lossless) and AVIF 75. ``metadata`` has been
+    `prepared`. Equal images give equal bytes. Raises ImageError when the format can't hold the
+    image, with the words of `encodable`, and ParameterError for a bad quality.
     """
     if quality is not None and not 1 <= quality <= 100:
         raise ParameterError(f"quality must be in 1..100, got {quality}")
     reason = encodable(spec_of(image), format)
     if reason:
         raise ImageError(reason)
+    saving = _saving(quality, source, format, metadata or Metadata())
     with library_errors(format, "encode"):
-        return _writer(format).encode(image, format, quality)
+        return _writer(format).encode(image, format, saving)
+
+
+def _saving(quality: int | None, source: Header | None, format: str, known: Metadata) -> Saving:
+    if source is None:
+        return Saving(quality, metadata=known)
+    coding = source.coding if source.format == format else Coding()
+    return Saving(quality, coding, source.mode, known)
+
+
+def encode_all(
+    pictures: Sequence[Pixels],
+    format: str,
+    *,
+    quality: int | None = None,
+    sources: Sequence[Header],
+    each: Sequence[Metadata],
+    durations: Sequence[float],
+) -> bytes:
+    """File of several pictures: an animation, or pages of a TIFF, which may differ in size.
+
+    ``sources`` and ``each`` hold the header and the metadata of each picture, of which an
+    animation takes the first; durations are in ms. Otherwise as `encode`.
+    """
+    from cvcli.codecs import _joined
+
+    for picture in pictures:
+        if reason := encodable(spec_of(picture), format):
+            raise ImageError(reason)
+    savings = [
+        _saving(quality, source, format, known) for source, known in zip(sources, each, strict=True)
+    ]
+    with library_errors(format, "encode"):
+        return _joined.encode(pictures, format, savings, durations, sources[0].plays)
+
+
+def fit(spec: ImageSpec, format: str) -> tuple[ImageSpec, tuple[str, ...]]:
+    """What ``format`` can hold of an image of ``spec``, and a sentence for each loss.
+
+    Raises ImageError when it can hold nothing like it.
+    """
+    for target in _convert.candidates(spec):
+        if encodable(target, format) is None:
+            reasons = _convert.losses(spec, target, lambda held: encodable(held, format))
+            return target, reasons
+    raise ImageError(encodable(spec, format) or f"{format} can't be written")
+
+
+def converted(image: Pixels, spec: ImageSpec, background: Colour = WHITE) -> Pixels:
+    """``image`` as the channels and dtype of ``spec``, which `fit` gave: scaled and flattened."""
+    return _convert.converted(image, spec, background)
+
+
+def to_srgb(pixels: Pixels, found: Metadata) -> Metadata:
+    """Convert decoded pixels in place through their profile; the metadata that is then true.
+
+    Without a profile they are taken for sRGB. One that LittleCMS refuses stays and is noted.
+    """
+    if found.icc is None:
+        told = {kind for kind, _ in found.colour}
+        if b"cICP" in told or (b"gAMA" in told and b"sRGB" not in told):
+            return found.losing("only ICC profiles are converted to sRGB, not gamma or cICP chunks")
+        return found
+    channels = pixels.shape[2]
+    try:
+        if _kept.icc_fault(found.icc, channels) is None:
+            _convert.to_srgb(pixels, found.icc)
+            return found.losing(icc=None, colour=())
+    except Exception:
+        return found.losing("the ICC profile can't be used, so nothing is converted to sRGB")
+    return found
 
 
 def encodable(spec: ImageSpec, format: str) -> str | None:

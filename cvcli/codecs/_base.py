@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cvcli.codecs._metadata import Metadata
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -22,12 +23,42 @@ _SHORT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class Coding:
+    """How a file was coded, so that `encode` can do likewise.
+
+    ``level`` is the JPEG quality 1..100 that its tables stand for, ``tables`` are those tables,
+    row by row, where no quality gives exactly them; ``sampling`` is 444, 422, 420, 411 or 440;
+    ``compression`` is a number of TIFF's; ``lossless`` tells WebP's two kinds apart.
+    """
+
+    level: int | None = None
+    tables: tuple[tuple[int, ...], ...] = ()
+    sampling: str | None = None
+    compression: int | None = None
+    lossless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """How to write a file: a ``quality`` that is asked for, or else the ``coding`` to keep.
+
+    ``mode`` is the source's own pixel layout; ``metadata`` has been fitted to the output.
+    """
+
+    quality: int | None = None
+    coding: Coding = field(default_factory=Coding)
+    mode: str = ""
+    metadata: Metadata = field(default_factory=Metadata)
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """What a file says it holds, read without decoding a pixel.
 
     ``format`` is Pillow's name of what the content is, whatever the suffix says; ``spec`` is what
     `decode` writes; ``orientation`` is the EXIF value 1..8 that the pixels still need (1 when the
-    file has none or an invalid one); ``mode`` is Pillow's name of the file's own pixel layout.
+    file has none or an invalid one); ``mode`` is Pillow's name of the file's own pixel layout;
+    ``plays`` counts the plays of an animation, 0 for no end.
     """
 
     format: str
@@ -35,6 +66,8 @@ class Header:
     orientation: int
     frames: int
     mode: str
+    coding: Coding = field(default_factory=Coding)
+    plays: int = 0
 
 
 class Codec(Protocol):
@@ -63,7 +96,16 @@ class Codec(Protocol):
     def refusal(self, spec: ImageSpec, format: str) -> str | None:
         """Why an image of ``spec`` would not survive in ``format``; None when it would."""
 
-    def encode(self, image: Pixels, format: str, quality: int | None) -> bytes:
+    def metadata(self, data: bytes) -> Metadata:
+        """What the file says beside its pixels; what is malformed is left out and noted."""
+
+    def carried(self, metadata: Metadata, format: str) -> Metadata:
+        """What a file of ``format`` can hold of it, the rest noted as lost."""
+
+    def stored_channels(self, spec: ImageSpec, format: str) -> int:
+        """Channels that an image of ``spec`` has in the file."""
+
+    def encode(self, image: Pixels, format: str, saving: Saving) -> bytes:
         """File of an image that `refusal` has passed."""
 
 

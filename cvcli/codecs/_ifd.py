@@ -66,18 +66,18 @@ def _values(block: bytes, form: Layout, kind: int, where: int) -> tuple[int, ...
     return struct.unpack_from(f"{form.order}{count}{code}", block, where)
 
 
-def count_directories(block: bytes, form: Layout) -> int:
-    """Length of the chain of directories; a loop or a broken link ends it."""
-    seen: set[int] = set()
+def chain(block: bytes, form: Layout) -> tuple[int, ...]:
+    """Where each directory is, at least the first; a loop or a broken link ends the chain."""
+    seen: dict[int, None] = {}
     at = form.first
     while at and at not in seen:
         try:
             _, after = directory(block, form, at)
         except struct.error:
             break
-        seen.add(at)
+        seen[at] = None
         at = after
-    return max(1, len(seen))
+    return tuple(seen) or (form.first,)
 
 
 def tag_value(block: bytes, tag: int) -> int | None:

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import struct
 import threading
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, BinaryIO
 
-from cvcli.codecs import _ifd
+from cvcli.codecs import _app_segments, _ifd, _quality
 from cvcli.codecs._base import (
+    Coding,
     Header,
+    Saving,
     alpha_refusal,
     borrowed,
     dtype_refusal,
     pixel_packed,
     side_refusal,
 )
+from cvcli.codecs._metadata import Metadata
+from cvcli.codecs._metadata import carried as carried_fields
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -39,7 +44,7 @@ MAX_SIDE = 65500
 _MODES = {1: "L", 3: "RGB", 4: "CMYK"}
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE = frozenset(range(0xD0, 0xD9)) | {0x01}
-_SOS, _EOI, _APP1, _APP2 = 0xDA, 0xD9, 0xE1, 0xE2
+_SOS, _EOI, _DQT, _APP1, _APP2 = 0xDA, 0xD9, 0xDB, 0xE1, 0xE2
 _GAIN_MAP = b' hdrgm:Version="'
 
 
@@ -51,7 +56,7 @@ class _Markers:
     exif: bytes | None = None
     images: int = 1
     gain_map: bool = False
-    scan_at: int = 0
+    coding: Coding = field(default_factory=Coding)
 
 
 def matches(data: bytes) -> bool:
@@ -85,11 +90,13 @@ def probe(data: bytes) -> Header:
     spec = ImageSpec(height, width, min(components, 3), dtype)
     # The pictures behind the first are frames, but a gain map and its like are not.
     frames = 1 if markers.gain_map else markers.images
-    return Header("JPEG", spec, _ifd.orientation(markers.exif), frames, _MODES[components])
+    turn, mode = _ifd.orientation(markers.exif), _MODES[components]
+    return Header("JPEG", spec, turn, frames, mode, markers.coding)
 
 
-def _read_markers(data: bytes) -> _Markers:
-    markers, at = _Markers(), 2
+def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """Marker, start and end of each segment's body, up to the first scan's; ImageError if short."""
+    at = 2
     while (at := data.find(b"\xff", at)) >= 0:
         while data[at : at + 1] == b"\xff":
             at += 1
@@ -101,26 +108,49 @@ def _read_markers(data: bytes) -> _Markers:
             continue
         if kind == _EOI:
             raise ImageError("corrupt JPEG header: it ends before the first scan")
-        end = at + 1 + struct.unpack_from(">H", data, at + 1)[0]
+        start, end = at + 3, at + 1 + struct.unpack_from(">H", data, at + 1)[0]
         if end > len(data):
             break
+        yield kind, start, end
         if kind == _SOS:
-            markers.scan_at = end
-            return markers
-        _note(markers, kind, data[at + 3 : end])
+            return
         at = end
     raise ImageError("truncated JPEG header")
 
 
-def _note(markers: _Markers, kind: int, body: bytes) -> None:
-    if kind in _SOF and len(body) >= 6:
-        markers.frame = struct.unpack_from(">BHHB", body)
-    elif kind == _APP1:
-        markers.gain_map |= _GAIN_MAP in body
-        if markers.exif is None and body.startswith(b"Exif\0\0"):
-            markers.exif = body
-    elif kind == _APP2 and body.startswith(b"MPF\0"):
-        markers.images = max(1, _ifd.tag_value(body[4:], _ifd.MPF_IMAGES) or 1)
+def _read_markers(data: bytes) -> _Markers:
+    markers, frame, tables = _Markers(), b"", dict[int, tuple[int, ...]]()
+    for kind, start, end in _segments(data):
+        body = data[start:end]
+        if kind in _SOF and len(body) >= 6:
+            markers.frame, frame = struct.unpack_from(">BHHB", body), body
+        elif kind == _DQT:
+            tables |= _quality.tables(body)
+        elif kind == _APP1:
+            markers.gain_map |= _GAIN_MAP in body
+            if markers.exif is None and body.startswith(b"Exif\0\0"):
+                markers.exif = body
+        elif kind == _APP2 and body.startswith(b"MPF\0"):
+            markers.images = max(1, _ifd.tag_value(body[4:], _ifd.MPF_IMAGES) or 1)
+    if frame:
+        markers.coding = _quality.coding(frame, tables)
+    return markers
+
+
+def metadata(data: bytes) -> Metadata:
+    bodies = ((kind, data[start:end]) for kind, start, end in _segments(data))
+    found = _app_segments.read(bodies)
+    if found.xmp and _GAIN_MAP in found.xmp:
+        return found.losing("the HDR gain map is dropped")
+    return found
+
+
+def carried(metadata: Metadata, format: str) -> Metadata:
+    return _app_segments.limited(carried_fields(metadata, format, _app_segments.FIELDS))
+
+
+def stored_channels(spec: ImageSpec, format: str) -> int:
+    return spec.channels
 
 
 def decode(data: bytes, header: Header, out: Pixels) -> None:
@@ -128,8 +158,8 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
 
     libjpeg only warns of that and fills with gray. Behind the marker anything may follow.
     """
-    markers = _read_markers(data)
-    if data.rfind(b"\xff\xd9", markers.scan_at) < 0:
+    *_, scan = _segments(data)
+    if data.rfind(b"\xff\xd9", scan[2]) < 0:
         raise ImageError("truncated JPEG data")
     if header.mode == "CMYK":
         from cvcli.codecs import pillow
@@ -138,8 +168,9 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     import imagecodecs
 
     imagecodecs.jpeg8_decode(data, out=borrowed(out))
-    if header.spec.dtype == "uint16" and markers.frame is not None:
-        _stretch(out, markers.frame[0])
+    frame = _read_markers(data).frame if header.spec.dtype == "uint16" else None
+    if frame is not None:
+        _stretch(out, frame[0])
     return None
 
 
@@ -159,14 +190,48 @@ def refusal(spec: ImageSpec, format: str) -> str | None:
     )
 
 
-def encode(image: Pixels, format: str, quality: int | None) -> bytes:
-    """Baseline JPEG, 4:2:0; gray from one channel."""
+def encode(image: Pixels, format: str, saving: Saving) -> bytes:
+    """Baseline JPEG as the source was coded, else 4:2:0 of quality 90; gray from one channel."""
     import imagecodecs
 
     packed = pixel_packed(image)
     pixels = packed[:, :, 0] if packed.shape[2] == 1 else packed
-    level = QUALITY if quality is None else quality
-    return bytes(imagecodecs.jpeg8_encode(pixels, level=level, out=_room(image.nbytes)))
+    coding = saving.coding
+    sampling = coding.sampling if image.shape[2] == 3 else None
+    if saving.quality is None and coding.tables:
+        file: bytes | bytearray = _with_tables(pixels, coding.tables, sampling)
+    else:
+        level = saving.quality or coding.level or QUALITY
+        room = _room(image.nbytes)
+        file = imagecodecs.jpeg8_encode(pixels, level=level, subsampling=sampling, out=room)
+    return _app_segments.attach(bytes(file), saving.metadata)
+
+
+def _with_tables(
+    pixels: Pixels, tables: tuple[tuple[int, ...], ...], sampling: str | None
+) -> bytes:
+    """By Pillow, which takes quantisation tables."""
+    import numpy as np
+    from PIL import Image
+
+    whole = Image.fromarray(np.ascontiguousarray(pixels))
+    # Tables of camera makers differ for the two chroma components at times; libjpeg has two.
+    options = {"qtables": [list(table) for table in tables[: pixels.ndim - 1]]}
+    names = {"444": 0, "422": 1, "420": 2}
+    with _memory_file() as file:
+        whole.save(file, "JPEG", subsampling=names.get(sampling or "420", 2), **options)
+        file.seek(0)
+        return file.read()
+
+
+def _memory_file() -> BinaryIO:
+    """Where Pillow encodes without holding the interpreter's lock, as it does into a real file."""
+    import io
+    import os
+
+    # Linux has it.
+    create = getattr(os, "memfd_create", None)
+    return io.BytesIO() if create is None else os.fdopen(create("cvcli-jpeg"), "w+b")
 
 
 def _room(nbytes: int) -> bytearray:

@@ -14,8 +14,17 @@ import warnings
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cvcli.codecs import _ifd
-from cvcli.codecs._base import Header, alpha_refusal, dtype_refusal, gray_as_rgb, side_refusal
+from cvcli.codecs import _convert, _exif, _gif, _ifd
+from cvcli.codecs._base import (
+    Header,
+    Saving,
+    alpha_refusal,
+    dtype_refusal,
+    gray_as_rgb,
+    side_refusal,
+)
+from cvcli.codecs._metadata import Density, Metadata
+from cvcli.codecs._metadata import carried as carried_fields
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -46,6 +55,14 @@ _WRITE_MODES = {
     (1, "float32"): "F",
 }
 _ICO_SIDE = 256
+# What Pillow writes into each of its formats.
+_FIELDS = {
+    "AVIF": frozenset(("exif", "xmp", "icc")),
+    "BMP": frozenset(("density",)),
+    "DIB": frozenset(("density",)),
+    "GIF": frozenset(("comments",)),
+    "JPEG2000": frozenset(("comments",)),
+}
 _lock = threading.Lock()
 
 
@@ -91,6 +108,17 @@ def versions() -> dict[str, str]:
     return {"Pillow": PIL.__version__}
 
 
+def opened(data: bytes, format: str) -> PilImage:
+    """The image of a file of this format, its pixels not loaded."""
+    return _open(data, (format,))
+
+
+def spec(image: PilImage) -> ImageSpec:
+    """What `pixels` gives of an image."""
+    channels, dtype = _shape(image)
+    return ImageSpec(image.height, image.width, channels, dtype)
+
+
 def _open(data: bytes, formats: tuple[str, ...] | None = None) -> PilImage:
     """Image of the first plugin that takes the data.
 
@@ -118,9 +146,16 @@ def probe(data: bytes) -> Header:
     format = image.format or "?"
     frames = 1 if format in _LAYERED else _quietly(lambda: getattr(image, "n_frames", 1), 1)
     turn = _quietly(lambda: image.getexif().get(_ifd.ORIENTATION, 1), 1)
-    channels, dtype = _shape(image)
-    spec = ImageSpec(image.height, image.width, channels, dtype)
-    return Header(format, spec, _ifd.valid_orientation(turn), max(1, frames), image.mode)
+    turn, plays = _ifd.valid_orientation(turn), _plays(image)
+    return Header(format, spec(image), turn, max(1, frames), image.mode, plays=plays)
+
+
+def _plays(image: PilImage) -> int:
+    """How often an animation plays, 0 for endlessly; GIF counts how often it is repeated."""
+    loop = image.info.get("loop")
+    if image.format != "GIF":
+        return loop if isinstance(loop, int) else 0
+    return 1 if loop is None else loop + 1 if loop else 0
 
 
 def _quietly(read: Any, otherwise: int) -> Any:
@@ -145,9 +180,13 @@ def _shape(image: PilImage) -> tuple[int, str]:
     return channels + (palette_alpha or keyed), "uint8"
 
 
-def read(data: bytes, header: Header) -> PilImage:
-    """The loaded image, in Pillow's own mode."""
+def read(data: bytes, header: Header, page: int = 0) -> PilImage:
+    """A loaded picture of the file, in Pillow's own mode."""
+    if header.format == "GIF":
+        _gif.refuse_cut(data)
     image = _open(data, (header.format,) if header.format in _pil().OPEN else None)
+    if page:
+        image.seek(page)
     image.load()
     return image
 
@@ -160,6 +199,8 @@ def pixels(image: PilImage, spec: ImageSpec) -> Pixels:
         mode = ("L", "LA", "RGB", "RGBA")[spec.channels - 1]
         if image.mode == "LAB":
             image = _from_lab(image)
+        elif image.mode == "CMYK" and (profile := image.info.get("icc_profile")):
+            image = _convert.cmyk_to_rgb(image, profile) or image
         array = np.asarray(image if image.mode == mode else image.convert(mode))
     else:
         array = np.asarray(image)
@@ -211,32 +252,75 @@ def _survives(format: str, channels: int, dtype: str) -> bool:
     sample = np.zeros((16, 16, channels), dtype)
     sample[4:] = 1 if dtype == "float32" else np.iinfo(dtype).max
     try:
-        spec = probe(_save(sample, format, None)).spec
+        spec = probe(_save(sample, format, Saving())).spec
     except Exception:
         return False
     kept = (channels, channels + 2) if channels < 3 else (channels,)
     return (spec.height, spec.width, spec.dtype) == (16, 16, dtype) and spec.channels in kept
 
 
-def encode(image: Pixels, format: str, quality: int | None) -> bytes:
-    """File of ``image``; ``quality`` counts for AVIF only. GIF reduces to a palette."""
+def metadata(data: bytes) -> Metadata:
+    """What Pillow tells of a file without loading its pixels."""
+    info = _open(data).info
+    exif, xmp, icc, comment = (info.get(k) for k in ("exif", "xmp", "icc_profile", "comment"))
+    comment = comment.encode() if isinstance(comment, str) else comment
+    return Metadata(
+        _exif.bare(exif) if isinstance(exif, bytes) else None,
+        xmp if isinstance(xmp, bytes) else None,
+        icc if isinstance(icc, bytes) else None,
+        None,
+        _density(info.get("dpi")),
+        (comment,) if isinstance(comment, bytes) and comment else (),
+    )
+
+
+def _density(dpi: Any) -> Density | None:
+    try:
+        x, y = map(float, dpi)
+    except (TypeError, ValueError):
+        return None
+    return Density(x, y, "inch") if x > 0 and y > 0 else None
+
+
+def carried(metadata: Metadata, format: str) -> Metadata:
+    return carried_fields(metadata, format, _FIELDS.get(format, frozenset()))
+
+
+def stored_channels(spec: ImageSpec, format: str) -> int:
+    return _stored_channels(format, spec.channels, spec.dtype) or spec.channels
+
+
+def encode(image: Pixels, format: str, saving: Saving) -> bytes:
+    """File of ``image``; a quality counts for AVIF only. GIF reduces to a palette."""
     if _stored_channels(format, image.shape[2], image.dtype.name) != image.shape[2]:
         image = gray_as_rgb(image)
-    return _save(image, format, quality)
+    return _save(image, format, saving)
 
 
-def _save(image: Pixels, format: str, quality: int | None) -> bytes:
+def _save(image: Pixels, format: str, saving: Saving) -> bytes:
     import numpy as np
 
+    if format == "GIF":
+        return _gif.encode([image], saving.metadata.comments)
     pil = _pil()
     array = np.ascontiguousarray(image)
     mode = _WRITE_MODES[array.shape[2], array.dtype.name]
     size = (array.shape[1], array.shape[0])
-    options: dict[str, Any] = {}
-    if format == "AVIF" and quality is not None:
-        options["quality"] = quality
-    if format == "ICO":
-        options["sizes"] = [size]
     file = io.BytesIO()
-    pil.frombuffer(mode, size, array, "raw", mode, 0, 1).save(file, format, **options)
+    extra = options(format, size, saving)
+    pil.frombuffer(mode, size, array, "raw", mode, 0, 1).save(file, format, **extra)
     return file.getvalue()
+
+
+def options(format: str, size: tuple[int, int], saving: Saving) -> dict[str, Any]:
+    """What Pillow's writer of the format is to be told."""
+    known = saving.metadata
+    if format == "AVIF":
+        blocks = {"exif": known.exif, "xmp": known.xmp, "icc_profile": known.icc}
+        given: dict[str, Any] = {name: block for name, block in blocks.items() if block}
+        return given | ({} if saving.quality is None else {"quality": saving.quality})
+    if format in ("BMP", "DIB"):
+        return {"dpi": known.density.per("inch") if known.density else (0, 0)}
+    if format == "JPEG2000" and known.comments:
+        return {"comment": known.comments[0]}
+    return {"sizes": [size]} if format == "ICO" else {}

@@ -10,8 +10,11 @@ import struct
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from cvcli.codecs import _ifd
-from cvcli.codecs._base import Header, borrowed, dtype_refusal, pixel_packed
+from cvcli.codecs import _chunks as _extras
+from cvcli.codecs import _ifd, _palette
+from cvcli.codecs._base import Header, Saving, borrowed, dtype_refusal, pixel_packed
+from cvcli.codecs._metadata import Metadata
+from cvcli.codecs._metadata import carried as carried_fields
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -88,7 +91,17 @@ def probe(data: bytes) -> Header:
     spec = ImageSpec(height, width, _CHANNELS[colour] + alpha, "uint16" if depth > 8 else "uint8")
     mode = {1: "1", 16: "I;16"}.get(depth, "L") if colour == _GRAY else _MODES[colour]
     frames = int.from_bytes(found.get(b"acTL", b"")[:4], "big")
-    return Header("PNG", spec, _ifd.orientation(found.get(b"eXIf")), max(1, frames), mode)
+    exif = found.get(b"eXIf") or _hex_exif(data)
+    plays = int.from_bytes(found.get(b"acTL", b"")[4:8], "big")
+    return Header("PNG", spec, _ifd.orientation(exif), max(1, frames), mode, plays=plays)
+
+
+def _hex_exif(data: bytes) -> bytes | None:
+    if b"Raw profile type " not in data:
+        return None
+    texts = (c for c in _chunks(data) if c.kind in (b"tEXt", b"zTXt"))
+    blocks = (_extras.hex_exif(c.kind, c.body(data)) for c in texts)
+    return next((block for block in blocks if block is not None), None)
 
 
 def _keeps_transparency(colour: int, palette: bytes, key: bytes) -> bool:
@@ -122,15 +135,35 @@ def refusal(spec: ImageSpec, format: str) -> str | None:
     return dtype_refusal(spec, format, ("uint8", "uint16"))
 
 
-def encode(image: Pixels, format: str, quality: int | None) -> bytes:
-    """Lossless at a speed setting; ``quality`` has no meaning here.
+def metadata(data: bytes) -> Metadata:
+    wanted = _extras.KINDS | _extras.COLOUR.keys()
+    found = (chunk for chunk in _chunks(data) if chunk.kind in wanted)
+    return _extras.read((chunk.kind, chunk.body(data)) for chunk in found)
 
-    Photographs: Paeth filter and run lengths, half the time of zlib level 1 and about the size
+
+def carried(metadata: Metadata, format: str) -> Metadata:
+    return carried_fields(metadata, format, _extras.FIELDS)
+
+
+def stored_channels(spec: ImageSpec, format: str) -> int:
+    return spec.channels
+
+
+def encode(image: Pixels, format: str, saving: Saving) -> bytes:
+    """Lossless at a speed setting; a quality has no meaning here.
+
+    What comes from a palette or from bits goes back to them if it still can.
+    """
+    file = _palette.png_of(image, saving.mode) or _true_colour(pixel_packed(image))
+    return _extras.attach(file, saving.metadata)
+
+
+def _true_colour(packed: Pixels) -> bytes:
+    """Photographs: Paeth filter and run lengths, half the time of zlib level 1 and about the size
     of level 6. Drawings: no filter and zlib level 1, where run lengths would take 7 x the room.
     """
     import imagecodecs
 
-    packed = pixel_packed(image)
     if _is_drawing(packed):
         return bytes(imagecodecs.png_encode(packed, level=1, filter=_FILTER_NONE))
     return bytes(imagecodecs.png_encode(packed, level=1, strategy=_RLE, filter=_FILTER_PAETH))

@@ -1,0 +1,253 @@
+"""Hostile files: cut anywhere, with bytes flipped; and a folder of everything that can be written.
+
+``CVCLI_FUZZ_SECONDS`` makes the fuzzing longer than the few seconds it takes by default.
+"""
+
+import io
+import os
+import time
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import noise
+from PIL import Image
+from test_cli import FLIP, cvcli
+from test_frames import drawings, saved
+from test_metadata import SRGB, TURNED_XMP, exif, picture, run
+
+import cvcli as api
+from cvcli import codecs
+from cvcli.batch.album import Album, Care
+from cvcli.batch.orient import oriented
+from cvcli.batch.plan import Job
+from cvcli.core.apply import apply
+from cvcli.core.chain import Chain
+from cvcli.errors import CvcliError
+from cvcli.ops import load_chain
+
+SECONDS = float(os.environ.get("CVCLI_FUZZ_SECONDS", "6"))
+SMALL = (16, 12)
+KEPT = {"exif": b"Exif\0\0" + exif(), "icc_profile": SRGB}
+
+
+def animation(format, **options):
+    images = drawings(alpha=True)
+    extra = {"save_all": True, "append_images": images[1:3], "duration": 50}
+    return saved(images[0], format, **extra | options)
+
+
+SEEDS = {
+    "jpeg": saved(picture(SMALL), "JPEG", **KEPT, xmp=TURNED_XMP, comment=b"note"),
+    "progressive": saved(picture(SMALL), "JPEG", progressive=True, quality=30),
+    "cmyk": saved(Image.fromarray(noise((12, 16, 4), "uint8"), "CMYK"), "JPEG"),
+    "png": saved(picture(SMALL), "PNG", **KEPT, dpi=(72, 72)),
+    "palette": saved(picture(SMALL).quantize(9), "PNG", transparency=3),
+    "apng": animation("PNG"),
+    "webp": saved(picture(SMALL), "WEBP", **KEPT, xmp=TURNED_XMP),
+    "lossless": saved(picture(SMALL, 4), "WEBP", lossless=True),
+    "moving": animation("WEBP", lossless=True),
+    "tiff": saved(picture(SMALL), "TIFF", compression="tiff_lzw", icc_profile=SRGB),
+    "pages": saved(picture(SMALL), "TIFF", save_all=True, append_images=[picture((9, 9), 1)]),
+    "float": codecs.encode(noise((9, 7, 3), "float32"), "TIFF"),
+    "fax": saved(picture(SMALL, 1).convert("1"), "TIFF", compression="group4"),
+    "gif": animation("GIF"),
+    "bmp": saved(picture(SMALL), "BMP"),
+    "ppm": saved(picture(SMALL), "PPM"),
+    "tga": saved(picture(SMALL), "TGA", compression="tga_rle"),
+    "ico": saved(picture(SMALL, 4), "ICO"),
+    "avif": saved(picture(SMALL), "AVIF", **KEPT),
+    "jp2": saved(picture(SMALL), "JPEG2000"),
+    "qoi": saved(picture(SMALL), "QOI"),
+}
+
+
+def whole_way(data):
+    """Read every picture of a file with its metadata and write it again, as a run does.
+
+    Returns the error that it ends with, None if it succeeds.
+    """
+    job, chain = Job(0, Path("a"), Path("b"), None), load_chain("flip --axis -1")
+    try:
+        header = codecs.probe(data, 100_000)
+        album = Album.opened(job, data, header, Care())
+        for found in album.pictures(data, chain, 1_000_000):
+            spec = found.plan.source
+            out = np.zeros(spec.shape, spec.dtype)
+            album.read(found, out)
+            album.add(found, out)
+        album.encoded(None)
+    except CvcliError as error:
+        return error
+    return None
+
+
+def check(data):
+    error = whole_way(data)
+    if error is not None:
+        message = str(error)
+        assert message and "\n" not in message and "Traceback" not in message
+        assert len(message) < 300
+    return error
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_files_cut_anywhere_end_in_a_clear_error_or_a_picture(name):
+    data = SEEDS[name]
+    assert whole_way(data) is None
+    cuts = range(0, len(data), max(1, len(data) // 150))
+    failed = sum(check(data[:cut]) is not None for cut in cuts)
+    # A few formats are whole before their last bytes; of none is half a file enough.
+    assert failed > 0.45 * len(cuts)
+
+
+def test_files_with_random_bytes_flipped():
+    """A fixed budget of time; the seeds are fixed too, so a longer run covers a shorter one."""
+    end, number = time.monotonic() + SECONDS, 0
+    slowest = 0.0
+    while time.monotonic() < end:
+        rng = np.random.default_rng(number)
+        data = bytearray(list(SEEDS.values())[number % len(SEEDS)])
+        for _ in range(int(rng.integers(1, 6))):
+            data[rng.integers(len(data))] ^= 1 << int(rng.integers(8))
+        if number % 3 == 0:
+            at = int(rng.integers(len(data)))
+            data[at : at + int(rng.integers(1, 9))] = bytes(rng.integers(0, 256, 4, np.uint8))
+        begin = time.monotonic()
+        check(bytes(data))
+        slowest = max(slowest, time.monotonic() - begin)
+        number += 1
+    assert number > 20 * SECONDS and slowest < 5
+
+
+def test_a_folder_of_broken_files_gives_an_error_each_and_no_traceback(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    suffixes = {"jpeg": "jpg", "progressive": "jpg", "cmyk": "jpg", "palette": "png"}
+    suffixes |= {"lossless": "webp", "moving": "webp", "pages": "tif", "float": "tif", "fax": "tif"}
+    for name, data in SEEDS.items():
+        (folder / f"{name}-whole.{suffixes.get(name, name)}").write_bytes(data)
+        (folder / f"{name}.{suffixes.get(name, name)}").write_bytes(data[: len(data) // 3])
+    done = cvcli(*FLIP, folder, tmp_path / "out")
+    assert done.returncode == 1
+    failures = [line for line in done.stderr.split("\n") if line.startswith("cvcli: ")]
+    assert len(failures) == len(SEEDS)
+    names = {path.stem for path in (tmp_path / "out").iterdir()}
+    assert names == {f"{name}-whole" for name in SEEDS}
+
+
+# Everything that can be written, twice turned
+
+LOSSLESS = {
+    "PNG": ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"),
+    "WEBP": ("RGB", "RGBA"),
+    "TIFF": ("1", "L", "LA", "P", "RGB", "RGBA", "I;16", "F"),
+    "GIF": ("1", "L", "P"),
+    "BMP": ("1", "L", "P", "RGB"),
+    "PPM": ("1", "L", "RGB"),
+    "TGA": ("L", "LA", "RGB", "RGBA"),
+    "QOI": ("RGB", "RGBA"),
+    "JPEG2000": ("L", "LA", "RGB", "RGBA"),
+    "PCX": ("1", "L", "P", "RGB"),
+    "SGI": ("L", "RGB", "RGBA"),
+    "ICO": ("RGBA",),
+    "DDS": ("L", "LA", "RGB", "RGBA"),
+}
+WITH_EXIF = ("PNG", "WEBP", "TIFF")
+SUFFIX = {"JPEG2000": "jp2", "TIFF": "tif"}
+
+
+def of_mode(mode, size, seed):
+    pixels = noise((size[1], size[0], 4), "uint8", seed)
+    if mode == "I;16":
+        return Image.fromarray(noise((size[1], size[0], 1), "uint16", seed)[:, :, 0])
+    if mode == "F":
+        return Image.fromarray(noise((size[1], size[0], 1), "float32", seed)[:, :, 0])
+    image = Image.fromarray(pixels)
+    return image.convert("RGB").quantize(37) if mode == "P" else image.convert(mode)
+
+
+def corpus(folder):
+    """Each format, mode, size and, where there is EXIF, orientation; deep ones by imagecodecs."""
+    folder.mkdir()
+    count = 0
+    for format, modes in LOSSLESS.items():
+        turns = range(1, 9) if format in WITH_EXIF else (1,)
+        for mode, turn, size in product(modes, turns, ((31, 20), (1, 7))):
+            options = {"lossless": True, "exact": True} if format == "WEBP" else {}
+            options |= {"sizes": [size]} if format == "ICO" else {}
+            if format in WITH_EXIF:
+                block = Image.Exif()
+                block[0x010F], block[0x0112] = "Some Make", turn
+                options["exif"] = block
+                options["icc_profile"] = SRGB
+            if format in ("PNG", "TIFF", "BMP"):
+                options["dpi"] = (300, 300)
+            if format == "ICO" and 1 in size:
+                continue
+            image = of_mode(mode, size, count)
+            name = f"{format}-{mode.replace(';', '')}-{turn}-{size[0]}.{SUFFIX.get(format, format)}"
+            (folder / name.lower()).write_bytes(saved(image, format, **options))
+            count += 1
+    for dtype, channels, format in product(("uint16", "float32"), (1, 2, 3, 4), ("PNG", "TIFF")):
+        if (dtype, format) == ("float32", "PNG"):
+            continue
+        pixels = noise((20, 31, channels), dtype, count)
+        name = f"deep-{dtype}-{channels}.{SUFFIX.get(format, format)}"
+        (folder / name.lower()).write_bytes(codecs.encode(pixels, format))
+        count += 1
+    for format in ("GIF", "PNG", "WEBP", "TIFF"):
+        options = {"lossless": True, "exact": True} if format == "WEBP" else {}
+        name = f"many.{SUFFIX.get(format, format)}"
+        (folder / name.lower()).write_bytes(animation(format, **options))
+        count += 1
+    return count
+
+
+def all_pictures(data):
+    """The pixels of each picture, upright."""
+    shown = []
+    for frame in codecs.frames(data, codecs.probe(data)):
+        spec = frame.header.spec
+        out = np.zeros(spec.shape, spec.dtype)
+        frame.read(out)
+        chain = oriented(Chain(()), frame.header.orientation)
+        if len(chain):
+            out = apply(chain, api.as_tensor(out, "HWC")).numpy()
+        shown.append(out)
+    return shown
+
+
+def told(data):
+    """Metadata by Pillow, without what must change."""
+    image = Image.open(io.BytesIO(data))
+    tags = dict(image.getexif())
+    wanted = {tag: tags[tag] for tag in (0x010F,) if tag in tags}
+    return wanted, image.info.get("icc_profile"), image.info.get("dpi")
+
+
+def test_twice_turned_is_the_original(tmp_path):
+    count = corpus(tmp_path / "in")
+    assert count > 300
+    run(*FLIP, "-q", tmp_path / "in", tmp_path / "once")
+    run(*FLIP, "-q", tmp_path / "once", tmp_path / "twice")
+    names = sorted(path.name for path in (tmp_path / "in").iterdir())
+    assert sorted(path.name for path in (tmp_path / "twice").iterdir()) == names
+    for name in names:
+        before, after = ((tmp_path / folder / name).read_bytes() for folder in ("in", "twice"))
+        one, other = all_pictures(before), all_pictures(after)
+        assert len(one) == len(other), name
+        for first, second in zip(one, other, strict=True):
+            assert first.dtype == second.dtype, name
+            np.testing.assert_array_equal(second, first, name)
+        assert codecs.probe(after).orientation == 1, name
+        if name.startswith("deep"):
+            # Pillow can't open all of them, and nothing is said in them.
+            continue
+        lacks = Image.open(io.BytesIO(before)).mode in ("1", "L", "LA", "I;16", "F")
+        exif_before, icc, dpi = told(before)
+        exif_after, icc_after, dpi_after = told(after)
+        assert exif_after == exif_before, name
+        assert icc_after == (None if lacks else icc), name
+        assert dpi_after == dpi, name
