@@ -173,6 +173,18 @@ def test_a_tar_is_streamed_in_bounded_memory(here):
         assert code == b"0" and int(peak) < 220  # all images together are 150 MB, twice
 
 
+@pytest.mark.gpu
+def test_a_gpu_gives_the_same_tar_as_the_cpu(here):
+    for number in range(60):
+        size = (50 + 40 * (number % 7), 300 + number, 3)
+        save(here / "many" / f"{number:02}.png", noise(size, "uint8", number), compress_level=1)
+    made = []
+    for options in (["--device", "cpu"], ["--device", "cuda"], ["--device", "cuda", "-j", "9"]):
+        words = [*MODULE, *FLIP, "-q", *options, "--batch-size", "4", "many", "-"]
+        made.append(subprocess.run(words, capture_output=True, check=True, timeout=120).stdout)
+    assert len(untar(made[0])) == 60 and made[0] == made[1] == made[2]
+
+
 # Tars that are not to be trusted
 
 

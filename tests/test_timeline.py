@@ -79,6 +79,22 @@ def test_a_trace_has_each_stage_of_each_image(here):
         assert sorted(stages, key=lambda stage: starts[stage]) == list(stages)
 
 
+@pytest.mark.gpu
+def test_a_gpu_has_lanes_of_its_own(here):
+    run(*FLIP, "-q", "--device", "cuda", "--trace", "t.json", "--report", "r.html", "in", "out")
+    events = json.loads(Path("t.json").read_text())["traceEvents"]
+    lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    by_stage = {e["name"]: lanes[e["tid"]] for e in events if e["ph"] == "X"}
+    for stage in ("upload", "flip", "download"):
+        assert by_stage[stage] == f"cuda:0 {stage}"
+    assert by_stage["decode"].startswith("worker-")
+    for name in "abc":  # an image passes the stages in turn
+        own = {e["name"]: e["ts"] for e in events if e["args"].get("image") == f"in/{name}.png"}
+        order = ["decode", "upload", "flip", "download", "encode"]
+        assert sorted(order, key=lambda stage: own[stage]) == order
+    assert "cuda:0 download" in Path("r.html").read_text()
+
+
 def test_reports_and_traces_replace_each_other_but_nothing_else(here, capfd):
     for _ in range(2):
         run(*FLIP, "-q", "--overwrite", "--report", "r.html", "--trace", "t.json", "in", "out")
