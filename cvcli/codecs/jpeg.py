@@ -223,7 +223,7 @@ def _with_tables(pixels: Pixels, coding: Coding, sampling: str | None) -> bytes:
     # Tables of camera makers differ for the two chroma components at times; libjpeg has two.
     tables = [list(table) for table in coding.tables[: pixels.ndim - 1]]
     names = {"444": 0, "422": 1, "420": 2}
-    code = names.get(sampling or "420", 2)
+    code = -1 if pixels.ndim == 2 else names.get(sampling or "420", 2)
     with _memory_file() as file:
         whole.save(file, "JPEG", subsampling=code, qtables=tables, optimize=coding.optimized)
         file.seek(0)
