@@ -83,6 +83,24 @@ def test_scaled_tables_are_libjpegs(quality):
     assert file.quantization == {0: list(luma), 1: list(chroma)}
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("tables", [None, [[3] * 64, [4] * 64]])
+def test_a_file_with_codes_of_its_own_gets_them_again(channels, tables):
+    image = Image.fromarray(PHOTO[:, :, 0] if channels == 1 else PHOTO)
+    options = {"quality": 88} if tables is None else {"qtables": tables[: (channels + 1) // 2]}
+    options |= {"subsampling": "4:2:0"} if channels == 3 else {}
+    for optimize in (False, True):
+        data = saved(image, "JPEG", optimize=optimize, **options)
+        assert codecs.probe(data).coding.optimized is optimize
+        Path("a.jpg").write_bytes(data)
+        run(*FLIP, "--overwrite", "a.jpg", "b.jpg")
+        turned = opened("a.jpg").transpose(Image.Transpose.ROTATE_180)
+        wanted = saved(turned, "JPEG", optimize=optimize, **options)
+        assert Path("b.jpg").read_bytes() == wanted
+        assert codecs.probe(Path("b.jpg").read_bytes()).coding.optimized is optimize
+    assert codecs.probe(saved(image, "JPEG", progressive=True)).coding.optimized
+
+
 def opened_bytes(data):
     image = Image.open(io.BytesIO(data))
     image.load()
@@ -117,9 +135,10 @@ def test_webp_stays_lossless_or_lossy():
 def test_cmyk_is_red_and_that_is_said(adobe, target):
     data = saved(Image.new("CMYK", (16, 16), (0, 255, 255, 0)), "JPEG", quality=100)
     Path("a.jpg").write_bytes(data if adobe else drop_app14(data))
-    run(*FLIP, "a.jpg", f"b.{target}", "--report", "r.json")
+    run(*FLIP, "--strip-all", "a.jpg", f"b.{target}", "--report", "r.json")
     assert np.abs(load(Path(f"b.{target}")).astype(int) - (255, 0, 0)).max() <= 3
     assert notes() == ["CMYK becomes RGB, without a profile"]
+    run(*FLIP, "--strict", "--strip-all", "a.jpg", f"c.{target}", code=1)
 
 
 def cmyk_profile():

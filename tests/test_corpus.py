@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import noise
+from conftest import GPU, noise
 from PIL import Image
 from test_cli import FLIP, cvcli
 from test_frames import drawings, saved
@@ -227,11 +227,12 @@ def told(data):
     return wanted, image.info.get("icc_profile"), image.info.get("dpi")
 
 
-def test_twice_turned_is_the_original(tmp_path):
+@pytest.mark.parametrize("device", ["cpu", GPU])
+def test_twice_turned_is_the_original(tmp_path, device):
     count = corpus(tmp_path / "in")
     assert count > 300
-    run(*FLIP, "-q", tmp_path / "in", tmp_path / "once")
-    run(*FLIP, "-q", tmp_path / "once", tmp_path / "twice")
+    run(*FLIP, "-q", "--device", device, tmp_path / "in", tmp_path / "once")
+    run(*FLIP, "-q", "--device", device, tmp_path / "once", tmp_path / "twice")
     names = sorted(path.name for path in (tmp_path / "in").iterdir())
     assert sorted(path.name for path in (tmp_path / "twice").iterdir()) == names
     for name in names:

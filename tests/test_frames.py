@@ -261,10 +261,10 @@ def test_the_pictures_of_a_multi_picture_jpeg():
 
 
 def test_memory_does_not_grow_with_the_number_of_animations():
-    images = [Image.fromarray(noise((200, 240, 3), "uint8", n) & 0xC0) for n in range(10)]
+    images = [Image.fromarray(noise((300, 300, 3), "uint8", n) & 0xC0) for n in range(4)]
     data = animated("GIF", images, duration=50)
     peaks = []
-    for count in (8, 64):
+    for count in (12, 48):
         folder = Path(str(count))
         folder.mkdir()
         for number in range(count):
@@ -272,5 +272,5 @@ def test_memory_does_not_grow_with_the_number_of_animations():
         peak, code = peak_mib(*FLIP, "-q", "-j", "2", folder, f"out{count}")
         assert code == 0
         peaks.append(peak)
-    # All pixels of the larger folder are 92 MB before and as many after.
-    assert peaks[1] < peaks[0] + 40
+    # What the larger folder has more in pixels is 39 MB before and as many after.
+    assert peaks[1] < peaks[0] + 30

@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import noise
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import Image, ImageCms, PngImagePlugin
 from test_cli import FLIP
 
 from cvcli import codecs
 from cvcli.cli.app import run_app
+from cvcli.codecs._metadata import Density
 
 FORMATS = {"JPEG": "jpg", "PNG": "png", "WEBP": "webp", "TIFF": "tif", "AVIF": "avif"}
 SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
@@ -327,3 +330,54 @@ def test_tiff_tags_by_tifffile():
         assert tags["ExifTag"].value["MakerNote"] == NOTE and "Orientation" not in tags
         wanted = np.rot90(np.asarray(picture()), -1)[::-1, ::-1]
         np.testing.assert_array_equal(file.asarray(), wanted)
+
+
+BYTES = st.binary(min_size=1, max_size=300)
+LONG_BYTES = st.builds(lambda part, times: part * times, BYTES, st.integers(1, 600))
+COMMENTS = st.lists(BYTES.filter(lambda text: b"\0" not in text), max_size=2)
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["JPEG", "PNG", "WEBP", "TIFF"]),
+    st.sampled_from([None, exif("<", 1), exif(">", 1)]),
+    st.none() | LONG_BYTES,
+    st.none() | LONG_BYTES,
+    st.none() | BYTES,
+    COMMENTS,
+    st.none() | st.tuples(st.integers(1, 65535), st.integers(1, 65535), st.just("inch")),
+)
+def test_what_is_put_into_a_file_is_read_out_of_it(
+    format, block, xmp, profile, record, comments, density
+):
+    pixels = noise((5, 7, 3), "uint8")
+    icc = None if profile is None else SRGB[:128] + profile
+    known = codecs.Metadata(
+        block,
+        xmp,
+        icc,
+        None if record is None else resource(0x0404, record),
+        None if density is None else Density(*density),
+        tuple(comments),
+    )
+    plain = codecs.probe(codecs.encode(pixels, format))
+    ready = codecs.prepared(known, plain, plain.spec, format)
+    data = codecs.encode(pixels, format, metadata=ready)
+    header = codecs.probe(data)
+    assert (header.spec, header.orientation) == (plain.spec, 1)
+    found = codecs.metadata(data, header)
+    assert not found.lost
+    assert (found.xmp, found.icc) == (ready.xmp, ready.icc)
+    assert found.resources == ready.resources and found.iptc == ready.iptc
+    if ready.density is not None:
+        assert found.density.per("inch") == pytest.approx(density[:2], abs=0.02)
+    if format == "TIFF":
+        assert (found.exif is None) == (block is None and not comments)
+    else:
+        assert found.exif == ready.exif
+    if format == "JPEG":
+        assert found.comments == ready.comments
+    out = np.empty(pixels.shape, np.uint8)
+    codecs.decode(data, header, out)
+    if format in ("PNG", "TIFF"):
+        np.testing.assert_array_equal(out, pixels)

@@ -112,6 +112,7 @@ class Album:
             stored, losses = codecs.fit(plan.target, self.format)
             self.lose(*losses)
             known = self.metadata if frame.metadata is None else frame.metadata
+            self.lose(*known.cut)
             own = frame.header
             yield Picture(number, own, frame.duration, frame.read, plan, stored, known)
 

@@ -21,7 +21,7 @@ _UPRIGHT: dict[int, tuple[tuple[str, float], ...]] = {
 
 @lru_cache(maxsize=64)
 def oriented(chain: Chain, orientation: int) -> Chain:
-    """Return the chain with the steps in front that bring an image of 1..8 upright; 1 is."""
+    """Return the chain with the steps in front that bring an image upright."""
     steps: list[Step] = [
         operator_named(name).step(value) for name, value in _UPRIGHT.get(orientation, ())
     ]

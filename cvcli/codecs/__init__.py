@@ -135,7 +135,8 @@ def frames(data: bytes, header: Header) -> Iterator[Frame]:
     found = tiff.frames if header.format == "TIFF" else _frames.animation
     with library_errors(header.format, "decode"):
         for frame in found(data, header):
-            yield replace(frame, read=_guarded(frame))
+            known = frame.metadata and _with_cuts(frame.metadata, data, frame.header)
+            yield replace(frame, read=_guarded(frame), metadata=known)
 
 
 def _guarded(frame: Frame) -> Callable[[Pixels], None]:
@@ -152,12 +153,17 @@ def metadata(data: bytes, header: Header) -> Metadata:
         found = _codec_of(data).metadata(data)
     except Exception:
         return Metadata(lost=("malformed metadata is dropped",))
+    return _with_cuts(found, data, header)
+
+
+def _with_cuts(found: Metadata, data: bytes, header: Header) -> Metadata:
+    """Metadata that names what the pixels lose on reading."""
     if header.mode != "CMYK":
         cut = _deep.loss(data, header.format, header.spec.dtype)
-        return found.losing(cut) if cut else found
+        return replace(found, cut=(*found.cut, cut)) if cut else found
     profile = (found.icc or b"")[16:20] == b"CMYK"
     means = "through its profile" if profile else "without a profile"
-    return found.losing(f"CMYK becomes RGB, {means}", icc=None)
+    return replace(found, icc=None, cut=(*found.cut, f"CMYK becomes RGB, {means}"))
 
 
 def prepared(

@@ -28,12 +28,14 @@ class Coding:
 
     ``level`` is the JPEG quality 1..100 that its tables stand for, ``tables`` are those tables,
     row by row, where no quality gives exactly them; ``sampling`` is 444, 422, 420, 411 or 440;
+    ``optimized`` says that its codes were made for it, which takes time and saves some bytes;
     ``compression`` is a number of TIFF's; ``lossless`` tells WebP's two kinds apart.
     """
 
     level: int | None = None
     tables: tuple[tuple[int, ...], ...] = ()
     sampling: str | None = None
+    optimized: bool = False
     compression: int | None = None
     lossless: bool = False
 

@@ -43,7 +43,9 @@ def candidates(spec: ImageSpec) -> Iterator[ImageSpec]:
             yield ImageSpec(spec.height, spec.width, channels, dtype)
 
 
-def losses(spec: ImageSpec, target: ImageSpec, reason: Callable[[ImageSpec], str | None]) -> Any:
+def losses(
+    spec: ImageSpec, target: ImageSpec, reason: Callable[[ImageSpec], str | None]
+) -> tuple[str, ...]:
     """A sentence for each thing that is lost; ``reason`` says why a spec can't be held."""
     whole = []
     if spec.dtype != target.dtype:

@@ -55,8 +55,9 @@ def animation(data: bytes, header: Header) -> Iterator[Frame]:
         except EOFError as error:
             raise ImageError(f"truncated {header.format} data") from error
         spec = pillow.spec(image)
-        own = replace(header, spec=spec, orientation=header.orientation)
-        yield Frame(own, _reader(image, spec), float(image.info.get("duration") or 0))
+        yield Frame(
+            replace(header, spec=spec), _reader(image, spec), float(image.info.get("duration") or 0)
+        )
 
 
 def _reader(image: Any, spec: ImageSpec) -> Callable[[Pixels], None]:

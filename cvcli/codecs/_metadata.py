@@ -44,7 +44,8 @@ class Metadata:
     """``exif`` is a TIFF block without prefix, ``xmp`` a packet, ``icc`` a profile.
 
     ``resources`` are Photoshop's (IPTC among them); ``colour`` and ``texts`` are PNG chunks of
-    those kinds as (name, body); ``packets`` continue an XMP packet of JPEG.
+    those kinds as (name, body); ``packets`` continue an XMP packet of JPEG. ``cut`` names what
+    the pixels lose as they are read, which counts even if all metadata are stripped.
     """
 
     exif: bytes | None = None
@@ -57,6 +58,7 @@ class Metadata:
     colour: tuple[tuple[bytes, bytes], ...] = ()
     packets: tuple[bytes, ...] = ()
     lost: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
 
     def losing(self, *reasons: str, **changes: object) -> Metadata:
         """A copy with some fields changed and the reasons noted."""

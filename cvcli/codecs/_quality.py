@@ -24,6 +24,8 @@ _CHROMA = (
     *(99,) * 32,
 )
 _SAMPLINGS = {(1, 1): "444", (2, 1): "422", (2, 2): "420", (4, 1): "411", (1, 2): "440"}
+# Bytes of the example code tables of annex K, for gray and for colour; none stands for them too.
+_USUAL_CODES = (0, 208, 416)
 Table = tuple[int, ...]
 
 
@@ -65,8 +67,8 @@ def scaled(quality: int) -> tuple[Table, Table]:
     return luma, chroma
 
 
-def coding(frame: bytes, found: dict[int, Table]) -> Coding:
-    """How a file was coded, of its frame header and its tables."""
+def coding(frame: bytes, found: dict[int, Table], codes_nbytes: int) -> Coding:
+    """How a file was coded, of its frame header, its tables and the length of its code tables."""
     parts = [frame[at : at + 3] for at in range(6, 6 + 3 * frame[5], 3)]
     if not found or any(len(part) < 3 or part[2] not in found for part in parts):
         return Coding()
@@ -74,7 +76,9 @@ def coding(frame: bytes, found: dict[int, Table]) -> Coding:
     level, exact = _level(used[:1] + used[1:2])
     if any(table != used[1] for table in used[2:3]):
         exact = False
-    return Coding(level, () if exact else used[:3], _sampling([part[1] for part in parts]))
+    sampling = _sampling([part[1] for part in parts])
+    optimized = codes_nbytes not in _USUAL_CODES
+    return Coding(level, () if exact else used[:3], sampling, optimized)
 
 
 def _sampling(factors: list[int]) -> str | None:

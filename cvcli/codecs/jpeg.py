@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
 from cvcli.codecs import _app_segments, _ifd, _quality
@@ -44,7 +44,7 @@ MAX_SIDE = 65500
 _MODES = {1: "L", 3: "RGB", 4: "CMYK"}
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE = frozenset(range(0xD0, 0xD9)) | {0x01}
-_SOS, _EOI, _DQT, _APP1, _APP2 = 0xDA, 0xD9, 0xDB, 0xE1, 0xE2
+_SOS, _EOI, _DQT, _DHT, _APP1, _APP2 = 0xDA, 0xD9, 0xDB, 0xC4, 0xE1, 0xE2
 _GAIN_MAP = b' hdrgm:Version="'
 
 
@@ -120,12 +120,15 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 def _read_markers(data: bytes) -> _Markers:
     markers, frame, tables = _Markers(), b"", dict[int, tuple[int, ...]]()
+    codes_nbytes = 0
     for kind, start, end in _segments(data):
         body = data[start:end]
         if kind in _SOF and len(body) >= 6:
             markers.frame, frame = struct.unpack_from(">BHHB", body), body
         elif kind == _DQT:
             tables |= _quality.tables(body)
+        elif kind == _DHT:
+            codes_nbytes += len(body)
         elif kind == _APP1:
             markers.gain_map |= _GAIN_MAP in body
             if markers.exif is None and body.startswith(b"Exif\0\0"):
@@ -133,7 +136,7 @@ def _read_markers(data: bytes) -> _Markers:
         elif kind == _APP2 and body.startswith(b"MPF\0"):
             markers.images = max(1, _ifd.tag_value(body[4:], _ifd.MPF_IMAGES) or 1)
     if frame:
-        markers.coding = _quality.coding(frame, tables)
+        markers.coding = _quality.coding(frame, tables, codes_nbytes)
     return markers
 
 
@@ -141,7 +144,7 @@ def metadata(data: bytes) -> Metadata:
     bodies = ((kind, data[start:end]) for kind, start, end in _segments(data))
     found = _app_segments.read(bodies)
     if found.xmp and _GAIN_MAP in found.xmp:
-        return found.losing("the HDR gain map is dropped")
+        return replace(found, cut=("the HDR gain map is dropped",))
     return found
 
 
@@ -199,27 +202,30 @@ def encode(image: Pixels, format: str, saving: Saving) -> bytes:
     coding = saving.coding
     sampling = coding.sampling if image.shape[2] == 3 else None
     if saving.quality is None and coding.tables:
-        file: bytes | bytearray = _with_tables(pixels, coding.tables, sampling)
+        file: bytes | bytearray = _with_tables(pixels, coding, sampling)
     else:
-        level = saving.quality or coding.level or QUALITY
-        room = _room(image.nbytes)
-        file = imagecodecs.jpeg8_encode(pixels, level=level, subsampling=sampling, out=room)
+        file = imagecodecs.jpeg8_encode(
+            pixels,
+            level=saving.quality or coding.level or QUALITY,
+            subsampling=sampling,
+            optimize=coding.optimized,
+            out=_room(image.nbytes),
+        )
     return _app_segments.attach(bytes(file), saving.metadata)
 
 
-def _with_tables(
-    pixels: Pixels, tables: tuple[tuple[int, ...], ...], sampling: str | None
-) -> bytes:
+def _with_tables(pixels: Pixels, coding: Coding, sampling: str | None) -> bytes:
     """By Pillow, which takes quantisation tables."""
     import numpy as np
     from PIL import Image
 
     whole = Image.fromarray(np.ascontiguousarray(pixels))
     # Tables of camera makers differ for the two chroma components at times; libjpeg has two.
-    options = {"qtables": [list(table) for table in tables[: pixels.ndim - 1]]}
+    tables = [list(table) for table in coding.tables[: pixels.ndim - 1]]
     names = {"444": 0, "422": 1, "420": 2}
+    code = -1 if pixels.ndim == 2 else names.get(sampling or "420", 2)
     with _memory_file() as file:
-        whole.save(file, "JPEG", subsampling=names.get(sampling or "420", 2), **options)
+        whole.save(file, "JPEG", subsampling=code, qtables=tables, optimize=coding.optimized)
         file.seek(0)
         return file.read()
 
