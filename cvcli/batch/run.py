@@ -47,7 +47,7 @@ _MIB = 1 << 20
 # longer fits the caches. Larger images still keep every worker busy, with one each.
 _WORKER_NBYTES = 16 * _MIB
 _BATCH_NBYTES = {"cpu": 8 * _MIB, "cuda": 32 * _MIB}
-# Tiny images could wait in thousands for a batch to be full, and nothing would be written meanwhile.
+# Thousands of tiny images would fit a batch, and none would be written before it is full.
 _BATCH_IMAGES = {"cpu": 64, "cuda": 4096}
 # What a GPU adds to that: batches on their way to it and back.
 _DEVICE_NBYTES = {"cpu": 0, "cuda": 192 * _MIB}
