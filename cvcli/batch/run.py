@@ -46,6 +46,8 @@ _MIB = 1 << 20
 # longer fits the caches. Larger images still keep every worker busy, with one each.
 _WORKER_NBYTES = 16 * _MIB
 _BATCH_NBYTES = {"cpu": 8 * _MIB, "cuda": 32 * _MIB}
+# Thousands of tiny images would fit a batch, and none would be written before it is full.
+_BATCH_IMAGES = {"cpu": 64, "cuda": 4096}
 # What a GPU adds to that: batches on their way to it and back.
 _DEVICE_NBYTES = {"cpu": 0, "cuda": 192 * _MIB}
 
@@ -236,7 +238,7 @@ class Runner:
             arena = engine.allocate_staging(size)
         except OutOfMemoryError:
             arena = engine_of("cpu").allocate_staging(size)
-        return Batch(arena, limit or 1 << 30)
+        return Batch(arena, limit or _BATCH_IMAGES[engine.device.kind])
 
     def _deliver(self, done: Done) -> None:
         if done.buffer is None:
