@@ -44,23 +44,23 @@ def test_the_command_line_goes_before_the_environment_and_that_before_the_file(h
 def test_the_nearest_file_up_the_tree_counts(here, monkeypatch):
     (here / "a" / "b").mkdir(parents=True)
     Path("pyproject.toml").write_text("[tool.cvcli]\nthreads = 3\nskip-existing = true\n")
-    Path("a/pyproject.toml").write_text("[tool.other]\nquality = 1\n")
+    Path("a/pyproject.toml").write_text("[tool.other]\nmax-pixels = 1\n")
     monkeypatch.chdir(here / "a" / "b")
     assert load_settings([], {}).values == {"jobs": 3, "skip_existing": True}
-    Path("../cvcli.toml").write_text("quality = 7\n")
-    assert load_settings([], {}).values == {"quality": 7}
+    Path("../cvcli.toml").write_text("max-pixels = 7\n")
+    assert load_settings([], {}).values == {"max_pixels": 7}
     Path("../cvcli.toml").unlink(), Path("../../pyproject.toml").unlink()
     assert load_settings([], {}).values == {}
 
 
 def test_a_choice_on_the_line_drops_the_other_choices_of_the_file(here):
-    Path("cvcli.toml").write_text("overwrite = true\nquality = 7\n")
-    assert load_settings(["flip", "--skip-existing"], {}).values == {"quality": 7}
+    Path("cvcli.toml").write_text("overwrite = true\nmax-pixels = 7\n")
+    assert load_settings(["flip", "--skip-existing"], {}).values == {"max_pixels": 7}
     assert load_settings(["flip"], {"CVCLI_IF_NEWER": "1"}).values == {
-        "quality": 7,
+        "max_pixels": 7,
         "if_newer": True,
     }
-    assert load_settings(["flip"], {"CVCLI_QUALITY": "9"}).values["overwrite"] is True
+    assert load_settings(["flip"], {"CVCLI_MAX_PIXELS": "9"}).values["overwrite"] is True
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_a_choice_on_the_line_drops_the_other_choices_of_the_file(here):
     [
         ("qualitty = 3", "there is no option 'qualitty'"),
         ("in-place = true", "there is no option 'in-place'"),
-        ('quality = "high"', "quality: must be a whole number, got 'high'"),
-        ("quality = true", "quality: must be a whole number, got True"),
+        ('threads = "two"', "threads: must be a whole number, got 'two'"),
+        ("threads = true", "threads: must be a whole number, got True"),
         ("overwrite = 1", "overwrite: must be true or false, got 1"),
         ('include = "*.png"', "include: must be a list of texts, got '*.png'"),
         ('progress = "bar"', "progress: must be one of auto, always, never, got 'bar'"),
-        ("format = 3", "format: must be a text, got 3"),
+        ("format = 3.5", "format: must be a text, got 3.5"),
         ("presets = 3", "presets must be a table of chains"),
         ("[presets]\na = 3", "preset a must be a text, got 3"),
         ("x = = 3", "cvcli.toml: "),
@@ -101,6 +101,14 @@ def test_variables_that_are_no_options_are_let_alone():
         load_settings([], {"CVCLI_CACHE_DIR": "x", "CVCLI_SIMD": "y", "CVCLI_QUIET": ""}).values
         == {}
     )
+
+
+def test_sizes_may_be_numbers(here):
+    Path("cvcli.toml").write_text("max-memory = 500000000\n")
+    assert load_settings([], {}).values == {"max_memory": "500000000"}
+    Path("cvcli.toml").write_text("max-memory = 9\n")
+    done = cvcli(*FLIP, "in", "out")
+    assert done.returncode == 1 and "more than the limit" in done.stderr
 
 
 def test_presets_stand_for_steps(here):

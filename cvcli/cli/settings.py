@@ -144,6 +144,8 @@ def _checked(value: Any, kind: Any, where: str) -> Any:
         if isinstance(value, list) and all(isinstance(one, str) for one in value):
             return value
         raise UsageError(f"{where}: must be a list of texts, got {value!r}")
+    if wanted is str and type(value) is int:
+        return str(value)  # as in `max-memory = 500000000`
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         raise UsageError(f"{where}: must be {words}, got {value!r}")
     return value
