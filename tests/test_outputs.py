@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import within
 from conftest import noise
+from PIL import Image
 from test_cli import FLIP, contents, files_in, folder_of, load, messages, save
 
 from cvcli.batch import sinks
@@ -282,3 +283,15 @@ def test_check_looks_at_pixels_and_not_at_bytes(here):
     save(here / "out" / "a.png", pixels, compress_level=0)
     run(*FLIP, "-q", "--check", "in/a.png", "out")
     run("invert", "-q", "--check", "in/a.png", "out", code=1)
+
+
+def test_check_looks_at_every_picture(here):
+    Path("in/anim.png").unlink(missing_ok=True)
+    frames = [Image.fromarray(noise((8, 9, 3), "uint8", n)) for n in range(3)]
+    for name, last in (("one", frames[2]), ("two", frames[0])):
+        Path(name).mkdir()
+        frames[0].save(f"{name}/a.tif", save_all=True, append_images=[frames[1], last])
+    run(*FLIP, "-q", "one", "out")
+    run(*FLIP, "-q", "--check", "one", "out")
+    done = cvcli(*FLIP, "-q", "--check", "two", "out")
+    assert done.returncode == 1 and "out/a.tif: picture 3 differs in " in done.stderr
