@@ -104,6 +104,11 @@ def test_two_patterns_into_one_folder_take_a_file_once():
     assert list(planned("in/*.png", "in/*.JPG", "in/a*")) == ["in/a.png", "in/B.JPG"]
 
 
+def test_what_a_shell_makes_of_a_pattern_may_hold_folders():
+    touch(*TREE)
+    assert list(planned("in/B.JPG", "in/a.png", "in/x").values()) == ["B.JPG", "a.png", "c.png"]
+
+
 def test_patterns_follow_links_without_cycles():
     touch("in/x/a.png")
     os.symlink("..", "in/x/up")  # noqa: PTH211

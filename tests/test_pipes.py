@@ -240,6 +240,15 @@ def test_a_truncated_tar_fails_clearly_and_its_whole_members_are_done(here):
         list(members(Prefixed(b"", io.BytesIO(done.stdout))))
 
 
+def test_a_run_that_stops_early_leaves_its_tar_without_an_end(here):
+    Path("in/a2.png").write_bytes(b"no image")
+    done = cvcli(*FLIP, "-q", "-j", "1", "--fail-fast", "--batch-size", "1", "in", "-", code=1)
+    with pytest.raises(ImageError, match="truncated tar"):
+        list(members(Prefixed(b"", io.BytesIO(done.stdout))))
+    done = cvcli(*FLIP, "-q", "in", "-", code=1)  # it did all it could
+    assert [m.name for m in members(Prefixed(b"", io.BytesIO(done.stdout)))] == ["a.png", "b.png"]
+
+
 def test_garbage_inside_a_tar_is_corrupt(here):
     data = bytearray(tar(("a.png", Path("in/a.png").read_bytes()), ("b.png", b"b" * 10)))
     at = data.index(b"b.png")

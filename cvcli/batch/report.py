@@ -221,6 +221,11 @@ class Report:
         return self._status["skipped"]
 
     @property
+    def left(self) -> int:
+        """Images that were not reached."""
+        return self._status["planned"]
+
+    @property
     def failures(self) -> tuple[Row, ...]:
         """The failed images, in the order of the plan."""
         return tuple(row for row in self.rows if row.status == "failed")
@@ -261,7 +266,7 @@ class Report:
                 "images": self.images,
                 "failed": self.failed,
                 "skipped": self.skipped,
-                "planned": self._status["planned"],
+                "planned": self.left,
                 "bytes_in": self._bytes_in,
                 "bytes_out": self._bytes_out,
                 "images_per_s": _per(self.images, wall_s),

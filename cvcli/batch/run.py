@@ -374,6 +374,6 @@ def _run(
         for folder in sorted({os.fspath(job.output.parent) for job in plan.jobs}):
             remove_stale(Path(folder))
     Runner(plan, chain, options, report, ends).run(tick)
-    if ends.feed is None or ends.feed.complete:
+    if not report.left and (ends.feed is None or ends.feed.complete):
         ends.sink.close()
     report.close()

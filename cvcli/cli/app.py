@@ -17,7 +17,10 @@ from cvcli.cli.settings import Settings, load_settings
 from cvcli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CvcliError
 from cvcli.ops import names, operator_named, operators
 
-_EPILOG = "Exit codes: 0 all well, 1 some files failed, 2 usage, 66 no input, 130 interrupted."
+_EPILOG = (
+    "Exit codes: 0 all well, 1 some files failed, 2 usage, 66 no input, 130 interrupted, "
+    "141 the reader of stdout went away, 143 terminated."
+)
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 

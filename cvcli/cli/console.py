@@ -134,7 +134,7 @@ class Screen:
             say(f"cvcli: {row.error}")
         for tip in dict.fromkeys(row.tip for row in report.failures if row.tip):
             say(f"tip: {tip}")
-        left = len(report.rows) - report.images - report.failed - report.skipped
+        left = report.left
         if interrupted or left:
             why = "interrupted" if interrupted else f"stopped after {_failures(report)}"
             say(f"cvcli: {why}, {left} of {len(report.rows)} images were not done")
