@@ -141,6 +141,16 @@ def test_cmyk_is_red_and_that_is_said(adobe, target):
     run(*FLIP, "--strict", "--strip-all", "a.jpg", f"c.{target}", code=1)
 
 
+def test_cmyk_and_ycck_are_what_opencv_shows():
+    smooth = cv2.GaussianBlur(noise((40, 56, 4), "uint8"), (0, 0), 4)
+    data = bytearray(saved(Image.fromarray(smooth, "CMYK"), "JPEG", quality=100))
+    at = data.index(b"Adobe") + 11
+    for transform in (0, 2):
+        data[at] = transform
+        shown = cv2.imdecode(np.frombuffer(bytes(data), np.uint8), cv2.IMREAD_COLOR)[:, :, ::-1]
+        assert np.abs(decoded(bytes(data)).astype(int) - shown).max() <= 2
+
+
 def cmyk_profile():
     """A printer's profile whose table has the 16 mixtures of full inks."""
     corners = [
@@ -268,6 +278,18 @@ def test_fit_says_what_is_lost():
         codecs.fit(ImageSpec(1, 65501, 3, "uint8"), "JPEG")
     with pytest.raises(ParameterError, match="background must be a colour"):
         codecs.parse_colour("no colour")
+
+
+@pytest.mark.parametrize("compression", ["none", "lzw", "deflate", "packbits", "lzma", "zstd"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_tiff_compression_is_kept_at_every_depth(dtype, compression):
+    pixels = noise((20, 31, 3), dtype)
+    data = imagecodecs.tiff_encode(pixels, photometric="rgb", compression=compression)
+    Path("a.tif").write_bytes(data)
+    run(*FLIP, "a.tif", "b.tif")
+    result = Path("b.tif").read_bytes()
+    np.testing.assert_array_equal(imagecodecs.tiff_decode(result), pixels[::-1, ::-1])
+    assert codecs.probe(result).coding == codecs.probe(data).coding
 
 
 # Palettes and bits

@@ -32,10 +32,12 @@ _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _SAMPLES, _PLANAR, _EXTRA, _FORMAT = 277, 284, 338, 339
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
 _PREMULTIPLIED = 1
-# Raw, LZW, both deflates, PackBits: what decodes to the very samples.
-_PLAIN = frozenset((1, 5, 8, 32946, 32773))
+# Raw, LZW, both deflates, PackBits, LZMA, Zstandard: what decodes to the very samples.
+_PLAIN = frozenset((1, 5, 8, 32946, 32773, 34925, 50000))
 # The compressions that are kept; LZW, which every reader knows, stands for the others.
 _WRITTEN = {1: "none", 5: "lzw", 8: "deflate", 32946: "deflate", 32773: "packbits"}
+_WRITTEN |= {34925: "lzma", 50000: "zstd"}
+_PREDICTED = frozenset(("lzw", "deflate", "lzma", "zstd"))
 _DTYPES = {(8, 1): "uint8", (16, 1): "uint16"} | {(bits, 3): "float32" for bits in (16, 32, 64)}
 _DEEP_MODES = {("uint16", 1): "I;16", ("float32", 1): "F"}
 
@@ -221,7 +223,7 @@ def page(image: Pixels, saving: Saving) -> bytes:
         photometric="rgb" if image.shape[2] > 2 else "minisblack",
         extrasample="unassalpha" if image.shape[2] in (2, 4) else None,
         compression=compression,
-        predictor=compression in ("lzw", "deflate"),
+        predictor=compression in _PREDICTED,
         # libtiff skips pad bytes without writing them: in memory of ours they are zero, so one
         # image always gives one file. LZW at its worst adds a half.
         out=bytearray(image.nbytes * 3 // 2 + 65536),
