@@ -113,7 +113,7 @@ USAGE = [
     ([*FLIP, "--jobs", "0", "in", "out"], "--jobs"),
     ([*FLIP, "--progress", "maybe", "in", "out"], "'maybe'"),
     ([*FLIP, "--overwrite", "--skip-existing", "in", "out"], "only one of them"),
-    ([*FLIP, "--report", "r.txt", "in", "out"], "r.txt: a report is a .json or a .csv file"),
+    ([*FLIP, "--report", "r.txt", "in", "out"], "r.txt: must be named .json or .csv or .html"),
     ([*FLIP, "in", "out.png"], "out.png: looks like a file, but 3 inputs were given"),
     ([*FLIP, "in", "in/a.png"], "in/a.png: a folder is needed"),
     ([*FLIP, "--overwrite", "in", "./in/"], "in/a.png: input would be overwritten"),
@@ -282,8 +282,10 @@ def on_terminal(*words, **env):
 
 def test_a_terminal_gets_a_bar_that_goes_away(here):
     bar, colour = "0/3", "\x1b[3"
-    assert bar in (shown := on_terminal(*FLIP, "in", "out")) and colour in shown
-    assert "3 images, 0 failed" in shown.split("\x1b[?25h")[-1]  # after the cursor is back
+    shown = on_terminal(*FLIP, "in", "out")
+    assert bar in shown and colour in shown
+    bars, _, summary = shown.partition("\x1b[?25h")  # the cursor is back
+    assert "3 images, 0 failed" in summary and "images/s" in bars
     plain = on_terminal(*FLIP, "--overwrite", "in", "out", NO_COLOR="1")
     assert bar in plain and colour not in plain
     assert bar not in on_terminal(*FLIP, "--overwrite", "--progress", "never", "in", "out")

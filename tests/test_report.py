@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cvcli.batch.plan import Job, Plan, Problem
-from cvcli.batch.report import SCHEMA_VERSION, Report, check_report_path, dry_run, dump_json
+from cvcli.batch.report import SCHEMA_VERSION, Report, dry_run
+from cvcli.batch.report_file import check_report_path, dump_json
 from cvcli.errors import UsageError
 
 ODD = os.fsdecode(b"in/\xff\xfe.png")

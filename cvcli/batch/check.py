@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import cvcli.codecs as codecs
 from cvcli.batch.files import read_file
 from cvcli.batch.orient import oriented
-from cvcli.batch.plan import Job, Plan
+from cvcli.batch.outputs import Size
+from cvcli.batch.plan import STDIO, Job, Plan
 from cvcli.batch.report import Report
 from cvcli.core.chain import Chain
 from cvcli.core.spec import ITEMSIZE, MAX_CHANNELS, ImageSpec
@@ -62,19 +65,66 @@ def check_inputs(
     return replace(plan, jobs=tuple(job for job in plan.jobs if job.index not in lost))
 
 
+def sizes_of(
+    paths: Sequence[str], chain: Chain, threads: int, max_pixels: int, auto_orient: bool = True
+) -> list[Size | str]:
+    """Return the width and height that each file's result has, or why it has none.
+
+    If the chain suits none of the images, the first refusal is raised.
+    """
+
+    def look(path: str) -> Size | CvcliError:
+        try:
+            return _size(_header(Path(path), max_pixels), chain, auto_orient)
+        except CvcliError as error:
+            return error
+
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(pool.map(look, paths))
+    if all(isinstance(one, CvcliError) for one in found):
+        for path, first in zip(paths, found, strict=True):
+            if isinstance(first, ParameterError):
+                raise ParameterError(f"{Path(path)}: {first}", first.tip)
+    return [
+        str(one).removeprefix(f"{Path(path)}: ") if isinstance(one, CvcliError) else one
+        for path, one in zip(paths, found, strict=True)
+    ]
+
+
+def measure_of(
+    chain: Chain, max_pixels: int, auto_orient: bool = True
+) -> Callable[[bytes], Size | str]:
+    """Return what gives the size of a result from the bytes of its input, or why it has none."""
+
+    def measure(data: bytes) -> Size | str:
+        try:
+            return _size(codecs.probe(data, max_pixels), chain, auto_orient)
+        except CvcliError as error:
+            return str(error)
+
+    return measure
+
+
+def _size(header: codecs.Header, chain: Chain, auto_orient: bool) -> Size:
+    target = oriented(chain, header.orientation if auto_orient else 1).plan(header.spec).target
+    return target.width, target.height
+
+
 def _verdict(job: Job, chain: Chain, max_pixels: int, auto_orient: bool) -> CvcliError | None:
     """Return why an image can't be run, None if it can; unreadable ones are the run's to report."""
+    if job.input == STDIO:
+        return None
     try:
-        header = _header(job, max_pixels)
+        header = _header(job.input, max_pixels)
         oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
     except CvcliError as error:
         return error
     return None
 
 
-def _header(job: Job, max_pixels: int) -> codecs.Header:
+def _header(path: Path, max_pixels: int) -> codecs.Header:
     try:
-        with job.input.open("rb") as file:
+        with path.open("rb") as file:
             return codecs.probe(file.read(_HEAD_NBYTES), max_pixels)
     except (CvcliError, OSError):
-        return codecs.probe(read_file(job.input), max_pixels)
+        return codecs.probe(read_file(path), max_pixels)

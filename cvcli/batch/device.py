@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
@@ -246,12 +247,16 @@ class DeviceStage:
             for slot in flight.slots
         ]
         total_in, total_out = (sum(item[i] for item in moved) for i in (0, 1))
+        on_cpu = flight.engine.device.kind == "cpu"
+        clock = time.perf_counter() - flight.events[-1].elapsed(flight.events[0]) / 1e3
         for i, label in enumerate(labels):
-            if label != labels[1] and flight.engine.device.kind == "cpu":
+            if label != labels[1] and on_cpu:
                 continue
+            lane = None if on_cpu else f"{flight.engine.device.name} {label}"
             seconds = flight.events[i + 1].elapsed(flight.events[i]) / 1e3
             for nbytes_in, nbytes_out, index in moved:
                 counted = (nbytes_in, nbytes_in + nbytes_out, nbytes_out)[i]
                 whole = (total_in, total_in + total_out, total_out)[i]
                 share = seconds * counted / whole
-                self._report.add_busy(label, share, counted, index=index)
+                clock += share
+                self._report.add_busy(label, share, counted, index=index, end=clock, lane=lane)

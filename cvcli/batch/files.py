@@ -16,6 +16,7 @@ import secrets
 import stat
 import sys
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
 from cvcli.errors import ImageError, UsageError
@@ -45,6 +46,22 @@ _active: set[Path] = set()
 
 Identity = tuple[int, int]
 EXISTS_TIP = "use --overwrite to replace it, or --skip-existing to leave it"
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What a file had besides its bytes when it was read; it tells too whether it was changed."""
+
+    mode: int
+    mtime_ns: int
+    nbytes: int
+    identity: Identity
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "Stamp":
+        """Return the stamp of a file's status."""
+        identity = status.st_dev, status.st_ino
+        return cls(stat.S_IMODE(status.st_mode), status.st_mtime_ns, status.st_size, identity)
 
 
 def reason(error: OSError) -> str:
@@ -111,8 +128,6 @@ def folder_trouble(folder: str) -> str | None:
 
 def refuse_odd_file(output: Path) -> None:
     """Refuse an output that is more likely a mistyped file than a folder to be made."""
-    if str(output) == "-":
-        raise UsageError("-: an output must have a name")
     if re.fullmatch(r"\.[A-Za-z][A-Za-z0-9]{1,4}", output.suffix):
         raise UsageError(
             f"{output}: {output.suffix} files can't be written",
@@ -122,24 +137,60 @@ def refuse_odd_file(output: Path) -> None:
 
 def read_file(path: Path) -> bytes:
     """All bytes of a file that holds at least one; `ImageError` says why it can't be read."""
+    return read_stamped(path)[0]
+
+
+def read_stamped(path: Path) -> tuple[bytes, Stamp]:
+    """Like `read_file`, with the stamp that the file had at its end."""
     try:
         with open(path, "rb") as file:
             data = file.read()
+            stamp = Stamp.of(os.fstat(file.fileno()))
     except OSError as error:
         raise ImageError(f"{path}: {reason(error)}") from error
     except (MemoryError, OverflowError) as error:
         raise ImageError(f"{path}: larger than the memory there is") from error
     if not data:
         raise ImageError(f"{path}: empty file")
-    return data
+    return data, stamp
 
 
-def write_atomic(path: Path, data: bytes | memoryview, *, overwrite: bool) -> None:
+def refuse_changed(path: Path, stamp: Stamp) -> None:
+    """Raise `ImageError` if a file is no longer what it was when it was read."""
+    try:
+        same = Stamp.of(os.stat(path)) == stamp
+    except OSError as error:
+        raise ImageError(f"{path}: {reason(error)}") from error
+    if not same:
+        raise ImageError(f"{path}: was changed meanwhile, so it is left as it is")
+
+
+def keep_backup(path: Path, backup: Path) -> None:
+    """Give a file a second name, or where there are no links copy it; `ImageError` if taken."""
+    try:
+        os.link(path, backup)
+    except OSError as error:
+        if error.errno == errno.EEXIST and identity_of(str(path)) == identity_of(str(backup)):
+            return
+        if error.errno not in _NO_LINKS:
+            raise ImageError(f"{backup}: {_backup_reason(error)}") from error
+        data, stamp = read_stamped(path)
+        write_atomic(backup, data, overwrite=False, stamp=stamp)
+
+
+def _backup_reason(error: OSError) -> str:
+    return "backup exists" if error.errno == errno.EEXIST else reason(error)
+
+
+def write_atomic(
+    path: Path, data: bytes | memoryview, *, overwrite: bool, stamp: Stamp | None = None
+) -> None:
     """Put ``data`` at ``path``, whole or not at all; folders above it are made.
 
     Without ``overwrite`` a file already there, even one that appeared a moment ago, stays and
     `ImageError` is raised. With it, the file that is replaced hands on its permissions; a link
-    is itself replaced, never what it points to.
+    is itself replaced, never what it points to. With ``stamp`` the file gets those permissions
+    and that modification time.
     """
     temporary = path.parent / _temporary_name()
     _active.add(temporary)
@@ -147,6 +198,8 @@ def write_atomic(path: Path, data: bytes | memoryview, *, overwrite: bool) -> No
         _make_folder(path.parent)
         try:
             _write_new(temporary, data, _permissions(path) if overwrite else None)
+            if stamp is not None:
+                _imprint(temporary, stamp)
             _place(temporary, path, overwrite)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -206,6 +259,14 @@ def _write_new(temporary: Path, data: bytes | memoryview, permissions: int | Non
             with contextlib.suppress(OSError):
                 os.chmod(temporary, permissions)
         file.write(data)
+
+
+def _imprint(temporary: Path, stamp: Stamp) -> None:
+    # Not every file system has modes and times, and the pixels matter more.
+    with contextlib.suppress(OSError):
+        os.chmod(temporary, stamp.mode & 0o777)
+    with contextlib.suppress(OSError):
+        os.utime(temporary, ns=(stamp.mtime_ns, stamp.mtime_ns))
 
 
 def _place(temporary: Path, path: Path, overwrite: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a second Ctrl-C does."""
+"""What a second Ctrl-C does, and what SIGTERM does."""
 
 import os
 import signal
@@ -26,3 +26,24 @@ def ending_at_once_if_interrupted_again() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: a run ends as after Ctrl-C, in order."""
+
+
+@contextmanager
+def ending_in_order_if_terminated() -> Iterator[None]:
+    """Raise `Terminated` in the main thread on SIGTERM, which service managers send."""
+
+    def end(signal_number: int, frame: object) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -6,28 +6,27 @@ an output that is an input) is refused as a whole with `UsageError`; what concer
 """
 
 # Paths are strings in here: a Path for each step would take most of the time of a large plan.
-# ruff: noqa: PTH100, PTH112, PTH118, PTH119, PTH120, PTH122
+# ruff: noqa: PTH112, PTH114, PTH116
 
 import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from heapq import heappop, heappush
+from dataclasses import dataclass, replace
 from pathlib import Path
-from unicodedata import normalize
+from typing import Any
 
-from cvcli.batch.files import (
-    EXISTS_TIP,
-    Identity,
-    folder_trouble,
-    identity_of,
-    input_trouble,
-    reason,
-    refuse_odd_file,
-)
+from cvcli.batch.conflicts import refuse_collisions, refuse_inputs_as_outputs
+from cvcli.batch.files import EXISTS_TIP, folder_trouble, identity_of, reason, refuse_odd_file
+from cvcli.batch.inputs import NO_MATCH, Finder, Found
+from cvcli.batch.outputs import Naming, Size
+from cvcli.batch.rules import Rules
 from cvcli.errors import NoInputError, UsageError
+
+STDIO = Path("-")
+"""Stands for stdin as an input and for stdout as an output."""
+Measure = Callable[[Sequence[str]], "list[Size | str]"]
+"""Gives for each path the size of its result in pixels, or why there is none."""
 
 _SHOWN = 3
 _MISSING = reason(FileNotFoundError(errno.ENOENT, ""))
@@ -85,36 +84,121 @@ class Plan:
 
 def make_plan(
     inputs: Sequence[Path],
-    output: Path,
+    output: Path | None,
     *,
-    recursive: bool = False,
-    format: str | None = None,
-    overwrite: bool = False,
-    skip_existing: bool = False,
+    listed: Sequence[str] = (),
+    measure: Measure | None = None,
+    **wishes: Any,
 ) -> Plan:
-    """Decide what becomes of each input; reads no file and leaves the disk as it is."""
-    if overwrite and skip_existing:
-        raise UsageError("--overwrite and --skip-existing: only one of them can be given")
-    output = _without_dots(output)
-    naming = _Naming(format)
-    finder = _Finder(output, recursive)
+    """Decide what becomes of each input; leaves the disk as it is.
+
+    ``wishes`` are those of `Rules`; ``listed`` are more inputs, which are no patterns. ``output``
+    is None for ``in_place``, and `STDIO` for stdout. No file is read but for names that hold a
+    size: those are asked of ``measure``.
+    """
+    rules = Rules(**wishes)
+    if output is not None and output != STDIO:
+        output = _without_dots(output)
+    finder = Finder(output, rules)
     for path in inputs:
         finder.add(os.fspath(path))
-    files = finder.files
-    if all(file.trouble == _MISSING for file in files):
-        raise _nothing_found(inputs, finder)
+    for name in listed:
+        finder.add(name, literal=True)
+    if all(file.trouble in (_MISSING, NO_MATCH) for file in finder.files):
+        raise _nothing_found([*inputs, *map(Path, listed)], finder)
+    several = finder.several or bool(listed)
+    return plan_files(finder.files, output, rules, measure, several=several)
+
+
+def plan_files(
+    files: Sequence[Found],
+    output: Path | None,
+    rules: Rules,
+    measure: Measure | None = None,
+    *,
+    several: bool = False,
+) -> Plan:
+    """Decide what becomes of files that were found; ``several`` of them were asked for, even if
+    there is only one."""
+    naming = Naming(rules.format, rules.name)
+    several |= len(files) > 1
+    if output is None:
+        return _plan_in_place(files, naming, rules)
+    if output == STDIO:
+        return _plan_for_stdout(files, naming, rules, measure, several)
     root = output
-    if _is_file_target(output, finder, naming):
-        root = output.parent
+    if _is_file_target(output, files, naming, several):
+        if rules.name is not None:
+            raise UsageError(f"{output}: looks like a file, but --name was given", tip=_FOLDER_TIP)
         naming.name_one(files[0], os.fspath(output))
+        root = output.parent
     else:
-        naming.name_all(files, os.fspath(output))
+        _name(files, os.fspath(output), naming, measure)
     if trouble := folder_trouble(os.fspath(root)):
         raise UsageError(f"{output}: {trouble}")
-    _refuse_collisions(files)
+    refuse_collisions(files)
     in_the_way = _look_at_outputs(files)
-    _refuse_inputs_as_outputs(files, in_the_way)
-    return _settle(files, in_the_way, root, overwrite, skip_existing)
+    refuse_inputs_as_outputs(files, in_the_way)
+    return _settle(files, in_the_way, root, rules)
+
+
+def _name(files: Sequence[Found], root: str, naming: Naming, measure: Measure | None) -> None:
+    sizes: dict[int, Size] = {}
+    good = [index for index, file in enumerate(files) if file.trouble is None]
+    if naming.sized:
+        if measure is None:
+            raise UsageError("--name: sizes can't be known here")
+        for index, size in zip(good, measure([files[i].path for i in good]), strict=True):
+            if isinstance(size, str):
+                files[index].trouble = size
+            else:
+                sizes[index] = size
+    for index in good:
+        if files[index].trouble is None:
+            naming.name(files[index], root, index, sizes.get(index))
+
+
+def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan:
+    """Every file is its own output; a link is followed, so that what it points to is replaced."""
+    for index, file in enumerate(files):
+        if file.trouble is None:
+            naming.name(file, "", index)
+            file.relative = os.path.realpath(file.path)
+            file.output = file.relative if os.path.islink(file.path) else file.path
+    refuse_collisions(files)
+    plan = _settle(files, _look_at_outputs(files), Path(), rules)
+    if rules.backup is None:
+        return plan
+    jobs: list[Job] = []
+    problems = list(plan.problems)
+    for job in plan.jobs:
+        backup = f"{job.output}{rules.backup}"
+        # A run that died in between left one file under both names: that one is still to be done.
+        if os.path.lexists(backup) and identity_of(backup) != identity_of(os.fspath(job.output)):
+            problem = Problem(job.input, Path(backup), "backup exists", _BACKUP_TIP, job.index)
+            problems.append(problem)
+        else:
+            jobs.append(job)
+    return replace(plan, jobs=tuple(jobs), problems=tuple(problems))
+
+
+_FOLDER_TIP = "name a folder as OUTPUT"
+_BACKUP_TIP = "move it away, or choose another suffix with --backup=SUFFIX"
+
+
+def _plan_for_stdout(
+    files: Sequence[Found], naming: Naming, rules: Rules, measure: Measure | None, several: bool
+) -> Plan:
+    """One file goes to stdout as it is; a folder, a pattern or several files as a tar."""
+    for wish in ("overwrite", "skip_existing", "if_newer", "check"):
+        if getattr(rules, wish):
+            raise UsageError(f"--{wish.replace('_', '-')}: there are no outputs to look at in -")
+    _name(files, "", naming, measure)
+    if not several:
+        files[0].output = os.fspath(STDIO)
+    else:
+        refuse_collisions(files)
+    return _settle(files, {}, STDIO, rules)
 
 
 def _without_dots(output: Path) -> Path:
@@ -123,273 +207,89 @@ def _without_dots(output: Path) -> Path:
     return output if known or ".." not in output.parts else Path(os.path.realpath(output))
 
 
-@dataclass(slots=True)
-class _File:
-    """An input on its way to a Job or, once it has ``trouble``, a Problem.
-
-    ``relative`` is the place under the folder that was named, later under the output folder.
-    """
-
-    path: str
-    relative: str
-    trouble: str | None = None
-    tip: str | None = None
-    output: str = ""
-    format: str | None = None
-
-
-def _suffix(path: str) -> str:
-    return os.path.splitext(path)[1]
-
-
-class _Finder:
-    """Expands inputs to files, each once: its first mention wins."""
-
-    def __init__(self, output: Path, recursive: bool) -> None:
-        from cvcli.codecs import readable
-
-        self.files: list[_File] = []
-        self.folders = 0
-        self.has_subfolders = False
-        self._recursive = recursive
-        self._readable = readable
-        self._output = identity_of(os.fspath(output))
-        self._walked: set[Identity | None] = set()
-        self._taken: set[tuple[object, str]] = set()
-        self._identify = cache(identity_of)
-
-    def add(self, path: str) -> None:
-        if os.path.isdir(path):
-            self.folders += 1
-            self._walk(path)
-            return
-        parent, name = os.path.split(path)
-        key = self._identify(parent or os.curdir) or os.path.abspath(parent)
-        self._take(key, name, _File(path, name, input_trouble(path)))
-
-    def _take(self, folder: object, name: str, file: _File) -> None:
-        key = folder, name
-        if key not in self._taken:
-            self._taken.add(key)
-            self.files.append(file)
-
-    def _walk(self, top: str) -> None:
-        """A folder's files, by name. A folder that can be reached both directly and through a
-        link is read where it really is, so links are followed last."""
-        start = len(self.files)
-        todo = [(False, "", top)]
-        while todo:
-            _, relative, folder = heappop(todo)
-            identity = identity_of(folder)
-            if identity in self._walked or (relative and identity == self._output):
-                continue
-            self._walked.add(identity)
-            for subfolder in self._read_folder(folder, relative, identity):
-                heappush(todo, subfolder)
-        # NUL sorts before all that a name can hold, so the order is that of whole path parts.
-        found = sorted(self.files[start:], key=lambda file: file.relative.replace("/", "\0"))
-        self.files[start:] = found
-
-    def _read_folder(
-        self, folder: str, relative: str, identity: Identity | None
-    ) -> Iterable[tuple[bool, str, str]]:
-        try:
-            with os.scandir(folder) as scan:
-                entries = [entry for entry in scan if not entry.name.startswith(".")]
-        except OSError as error:
-            self.files.append(_File(folder, relative, reason(error)))
-            return
-        for entry in entries:
-            linked = entry.is_symlink()
-            name = f"{relative}/{entry.name}" if relative else entry.name
-            if os.path.isdir(entry.path) if linked else entry.is_dir(follow_symlinks=False):
-                self.has_subfolders = True
-                if self._recursive:
-                    yield linked, name, entry.path
-            elif self._readable(_suffix(entry.name)):
-                regular = entry.is_file(follow_symlinks=False)
-                trouble = None if regular else input_trouble(entry.path)
-                self._take(identity, entry.name, _File(entry.path, name, trouble))
-
-
-class _Naming:
-    """Output names and encoder formats."""
-
-    def __init__(self, format: str | None) -> None:
-        from cvcli.codecs import format_by_name, format_for_suffix, readable, suffix_for_format
-
-        self._format_for: Callable[[str], str | None] = cache(format_for_suffix)
-        self._readable = readable
-        self._format: str | None = None
-        if format is not None:
-            self._format = format_by_name(format)
-            self._new_suffix = suffix_for_format(self._format)
-
-    def is_image(self, suffix: str) -> bool:
-        """Whether a file with this suffix is taken for an image."""
-        return self._readable(suffix) or self._format_for(suffix) is not None
-
-    def name_one(self, file: _File, output: str) -> None:
-        """The output is this very file, whatever the input is called."""
-        file.output, file.relative = output, os.path.basename(output)
-        file.format = self._format or self._format_for(_suffix(output))
-        own = self._format_for(_suffix(output))
-        if own is not None and own != file.format:
-            raise UsageError(f"{output}: is named for {own}, but --format asks for {file.format}")
-        if file.format is None:
-            raise UsageError(
-                f"{output}: {_suffix(output)} files can be read, but not written",
-                tip="choose another suffix, or give --format",
-            )
-
-    def name_all(self, files: Iterable[_File], root: str) -> None:
-        """Every output keeps its input's place and name under the folder ``root``."""
-        for file in files:
-            if file.trouble is None:
-                self._name(file, root)
-
-    def _name(self, file: _File, root: str) -> None:
-        stem, suffix = os.path.splitext(file.relative)
-        own = self._format_for(suffix) if suffix else None
-        file.format = self._format or own
-        if self._format is None and own is None and self.is_image(suffix):
-            file.trouble = f"{suffix} files can be read, but not written"
-            file.tip = "give --format to write another one"
-        elif own != file.format:
-            # "scan.2" is no image suffix: replacing it would make one of "scan.2" and "scan.3".
-            suffix = self._new_suffix if self.is_image(suffix) else suffix + self._new_suffix
-        file.relative = stem + suffix
-        file.output = os.path.join(root, file.relative)
-
-
-def _nothing_found(inputs: Sequence[Path], finder: _Finder) -> NoInputError:
+def _nothing_found(inputs: Sequence[Path], finder: Finder) -> NoInputError:
     names = ", ".join(str(path) for path in inputs[:_SHOWN]) or "no inputs"
     more = f" and {len(inputs) - _SHOWN} more" if len(inputs) > _SHOWN else ""
     tip = "use -r to descend into sub-folders" if finder.has_subfolders else None
-    found = _MISSING if finder.files else "no image files found"
+    named = any(file.trouble == _MISSING for file in finder.files)
+    found = _MISSING if named else "no image files found"
     return NoInputError(f"{names}{more}: {found}", tip)
 
 
-def _is_file_target(output: Path, finder: _Finder, naming: _Naming) -> bool:
-    count = len(finder.files)
+def _is_file_target(output: Path, files: Sequence[Found], naming: Naming, several: bool) -> bool:
     if os.path.isdir(output):
         return False
     if not naming.is_image(output.suffix):
-        if count == 1 and not finder.folders and not os.path.lexists(output):
+        if not several and not os.path.lexists(output):
             refuse_odd_file(output)
         return False
-    if count == 1 and not finder.folders:
+    if not several:
         return True
     if os.path.lexists(output):
         return False
-    given = f"{count} inputs were given" if count > 1 else "a folder was given"
-    raise UsageError(f"{output}: looks like a file, but {given}", tip="name a folder as OUTPUT")
+    given = f"{len(files)} inputs were given" if len(files) > 1 else "a folder was given"
+    raise UsageError(f"{output}: looks like a file, but {given}", tip=_FOLDER_TIP)
 
 
-def _fold(name: str) -> str:
-    """Equal for names that some file system takes for one: by case, or by composed letters."""
-    return name.lower() if name.isascii() else normalize("NFC", normalize("NFC", name).casefold())
-
-
-def _refuse_collisions(files: Iterable[_File]) -> None:
-    writers: dict[str, _File] = {}
-    groups: dict[str, list[_File]] = {}
-    for file in files:
-        if file.trouble is None:
-            key = _fold(file.relative)
-            first = writers.setdefault(key, file)
-            if first is not file:
-                groups.setdefault(key, [first]).append(file)
-    clashes = list(groups.values())
-    if not clashes:
-        return _refuse_file_as_folder(writers)
-    shown = "; ".join(map(_describe_clash, clashes[:_SHOWN]))
-    more = f"; and {len(clashes) - _SHOWN} more such outputs" if len(clashes) > _SHOWN else ""
-    raise UsageError(shown + more, tip="give these inputs separate output folders")
-
-
-def _describe_clash(group: Sequence[_File]) -> str:
-    number = "two" if len(group) == 2 else str(len(group))
-    names = ", ".join(str(Path(file.path)) for file in group[:_SHOWN])
-    more = ", …" if len(group) > _SHOWN else ""
-    return f"{Path(group[0].output)}: {number} inputs would write it ({names}{more})"
-
-
-def _refuse_file_as_folder(writers: dict[str, _File]) -> None:
-    """No output may take the name of a folder that holds another output."""
-    holds: dict[str, _File] = {}
-    for key, file in writers.items():
-        folder = os.path.dirname(key)
-        while folder and folder not in holds:
-            holds[folder] = file
-            folder = os.path.dirname(folder)
-    for key in writers.keys() & holds.keys():
-        one, other = writers[key], holds[key]
-        raise UsageError(
-            f"{Path(one.output)}: would be a file and a folder ({Path(one.path)}, "
-            f"{Path(other.path)})",
-            tip="give these inputs separate output folders",
-        )
-
-
-def _look_at_outputs(files: Iterable[_File]) -> dict[int, int]:
-    """File modes of the outputs already there, by index; what can't be one gets its trouble."""
-    modes: dict[int, int] = {}
+def _look_at_outputs(files: Iterable[Found]) -> dict[int, os.stat_result]:
+    """Status of the outputs already there, by index; what can't be one gets its trouble."""
+    found: dict[int, os.stat_result] = {}
     for index, file in enumerate(files):
         if file.trouble is not None:
             file.output = ""
             continue
         try:
-            modes[index] = os.lstat(file.output).st_mode
+            found[index] = os.lstat(file.output)
         except FileNotFoundError:
             continue
         except OSError as error:
             file.trouble = reason(error)
-    return modes
+    return found
 
 
-def _refuse_inputs_as_outputs(files: Sequence[_File], in_the_way: Iterable[int]) -> None:
-    """Only an output that exists can be an input, so a fresh folder costs nothing."""
-    outputs = [(files[index].output, identity_of(files[index].output)) for index in in_the_way]
-    if not outputs:
-        return
-    inputs = {identity: file.path for file in files if (identity := identity_of(file.path))}
-    for output, identity in outputs:
-        if identity in inputs:
-            raise UsageError(
-                f"{Path(inputs[identity])}: input would be overwritten (by output {Path(output)})",
-                tip="choose another output folder",
-            )
-
-
-def _obstacle(mode: int, overwrite: bool) -> str | None:
+def _obstacle(mode: int, replaced: bool) -> str | None:
     if stat.S_ISDIR(mode):
         return "a folder has the output's name"
     if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):
         return "not a regular file"
-    return None if overwrite else "output exists"
+    return None if replaced else "output exists"
+
+
+def decide(file: Found, there: os.stat_result | None, rules: Rules) -> bool:
+    """Return whether a file is skipped for what is at its output; it may get a trouble instead."""
+    if file.trouble is not None:
+        return False
+    if there is None:
+        file.trouble = "output is missing" if rules.check else None
+        return False
+    left = rules.replaces or rules.skip_existing or rules.check
+    file.trouble = _obstacle(there.st_mode, left)
+    file.tip = EXISTS_TIP if file.trouble == "output exists" else None
+    if file.trouble is not None:
+        return False
+    return rules.skip_existing or (rules.if_newer and _is_newer(there, file))
+
+
+def _is_newer(there: os.stat_result, file: Found) -> bool:
+    """Return whether an output is at least as new as its input."""
+    try:
+        own = file.mtime_ns if file.mtime_ns is not None else os.stat(file.path).st_mtime_ns
+        return there.st_mtime_ns >= own
+    except OSError:
+        return False
 
 
 def _settle(
-    files: Iterable[_File],
-    in_the_way: dict[int, int],
-    root: Path,
-    overwrite: bool,
-    skip_existing: bool,
+    files: Iterable[Found], in_the_way: dict[int, os.stat_result], root: Path, rules: Rules
 ) -> Plan:
     jobs: list[Job] = []
     skipped: list[Job] = []
     problems: list[Problem] = []
     for index, file in enumerate(files):
+        skip = root != STDIO and decide(file, in_the_way.get(index), rules)
         source, target = Path(file.path), Path(file.output) if file.output else None
-        mode = in_the_way.get(index)
-        trouble, tip = file.trouble, file.tip
-        if trouble is None and mode is not None:
-            trouble = _obstacle(mode, overwrite or skip_existing)
-            tip = EXISTS_TIP if trouble == "output exists" else None
-        if trouble is not None or target is None:
-            problems.append(Problem(source, target, trouble or "no output", tip, index))
+        if file.trouble is not None or target is None:
+            problems.append(Problem(source, target, file.trouble or "no output", file.tip, index))
         else:
-            done = skipped if skip_existing and mode is not None else jobs
-            done.append(Job(index, source, target, file.format))
+            (skipped if skip else jobs).append(Job(index, source, target, file.format))
     return Plan(tuple(jobs), tuple(skipped), tuple(problems), root)

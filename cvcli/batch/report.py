@@ -25,9 +25,6 @@ written as "\\udcXX".
 """
 
 import base64
-import csv
-import io
-import json
 import os
 import threading
 import time
@@ -38,9 +35,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from cvcli.batch.files import folder_trouble, identity_of, name_trouble, write_atomic
-from cvcli.batch.plan import Plan
-from cvcli.errors import UsageError
+from cvcli.batch.files import write_atomic
+from cvcli.batch.plan import Job, Plan, Problem
+from cvcli.batch.timeline import Timeline
 
 SCHEMA_VERSION = 1
 HOST_STAGES = ("read", "decode", "encode", "write")
@@ -98,13 +95,21 @@ class Report:
         version: str = "",
         device: str = "",
         device_stages: Iterable[str] = (),
+        timeline: bool = False,
     ) -> None:
-        """``device_stages`` are launch labels in chain order; others follow as they are met."""
+        """``device_stages`` are launch labels in chain order; others follow as they are met.
+
+        With ``timeline`` it is kept too when each stage was busy, at some 30 bytes a stage and
+        image.
+        """
         self.command, self.version, self.device = command, version, device
-        self.rows: tuple[Row, ...] = _planned_rows(plan)
+        self.rows: list[Row] = _planned_rows(plan)
         self.notes: list[str] = []
+        self.reads_files = self.writes_files = True
+        """Whether inputs and outputs are files that can be looked at afterwards."""
         self.started = datetime.now(UTC)
         self._clock = time.perf_counter()
+        self.timeline = Timeline(self._clock) if timeline else None
         self._wall_s: float | None = None
         self._lock = threading.Lock()
         self._labels = list(device_stages)
@@ -114,9 +119,22 @@ class Report:
         self._bytes_in = self._bytes_out = 0
 
     def add_busy(
-        self, stage: str, seconds: float, nbytes: int = 0, *, index: int | None = None
+        self,
+        stage: str,
+        seconds: float,
+        nbytes: int = 0,
+        *,
+        index: int | None = None,
+        end: float | None = None,
+        lane: str | None = None,
     ) -> None:
-        """Time a stage was busy and bytes it moved; ``index`` adds the time to that image too."""
+        """Time a stage was busy and bytes it moved; ``index`` adds the time to that image too.
+
+        ``end`` is when it ended, by `time.perf_counter`, if not just now; ``lane`` is what was
+        busy, if not the calling thread.
+        """
+        if self.timeline is not None:
+            self.timeline.add(stage, seconds, index, end, lane)
         with self._lock:
             if stage not in self._busy:
                 self._busy[stage] = 0.0
@@ -133,6 +151,15 @@ class Report:
             row = self.rows[index]
             row.width_in, row.height_in, row.bytes_in = width, height, bytes_in
 
+    def add(self, found: Job | Problem, *, skipped: bool = False) -> None:
+        """One more input, known only now; its index is the next one."""
+        row = _failed_row(found) if isinstance(found, Problem) else _row(found, skipped)
+        with self._lock:
+            if row.index != len(self.rows):
+                raise ValueError(f"the next image is {len(self.rows)}, got {row.index}")
+            self.rows.append(row)
+            self._status[row.status] += 1
+
     def note(self, index: int, text: str) -> None:
         """Something worth knowing about an image that did not stop it, once for each text."""
         with self._lock:
@@ -147,6 +174,8 @@ class Report:
             row = self.rows[index]
             row.width_out, row.height_out, row.bytes_out = width, height, bytes_out
             row.device = device or self.device
+            if self.timeline is not None:
+                self.timeline.finish()
             self._set_status(row, "ok")
             self._bytes_in += row.bytes_in or 0
             self._bytes_out += bytes_out
@@ -192,6 +221,11 @@ class Report:
         return self._status["skipped"]
 
     @property
+    def left(self) -> int:
+        """Images that were not reached."""
+        return self._status["planned"]
+
+    @property
     def failures(self) -> tuple[Row, ...]:
         """The failed images, in the order of the plan."""
         return tuple(row for row in self.rows if row.status == "failed")
@@ -232,7 +266,7 @@ class Report:
                 "images": self.images,
                 "failed": self.failed,
                 "skipped": self.skipped,
-                "planned": self._status["planned"],
+                "planned": self.left,
                 "bytes_in": self._bytes_in,
                 "bytes_out": self._bytes_out,
                 "images_per_s": _per(self.images, wall_s),
@@ -244,49 +278,20 @@ class Report:
         }
 
     def write(self, path: Path) -> None:
-        """Write the report as JSON or CSV, by suffix; one already there is replaced."""
-        render = _as_csv if path.suffix.lower() == ".csv" else dump_json
-        write_atomic(path, render(self.to_json()).encode(errors="backslashreplace"), overwrite=True)
+        """Write the report as JSON, CSV or HTML, by suffix; one already there is replaced."""
+        from cvcli.batch.report_file import rendered
 
+        text = rendered(self, path.suffix.lower())
+        write_atomic(path, text.encode(errors="backslashreplace"), overwrite=True)
 
-def check_report_path(path: Path, plan: Plan | None = None, others: Iterable[Path] = ()) -> None:
-    """Refuse a report that can't be written, or that would overwrite a file of the run."""
-    if path.suffix.lower() not in (".json", ".csv"):
-        raise UsageError(f"{path}: a report is a .json or a .csv file")
-    if trouble := name_trouble(os.fspath(path)) or folder_trouble(os.fspath(path.parent)):
-        raise UsageError(f"{path}: {trouble}")
-    if path.is_dir():
-        raise UsageError(f"{path}: a report can't be written over a folder")
-    if path.exists() and not _is_report(path):
-        raise UsageError(f"{path}: exists and is no report of cvcli", tip="give it another name")
-    clash = None if plan is None else _overwritten(path, plan, others)
-    if clash is not None:
-        raise UsageError(f"{path}: the report would overwrite {clash}", tip="give it another name")
+    def write_trace(self, path: Path) -> None:
+        """Write the timeline as a Chrome trace; one already there is replaced."""
+        from cvcli.batch.trace import chrome_trace
 
-
-def _is_report(path: Path) -> bool:
-    """Whether a file is an earlier report, which a new one may replace."""
-    try:
-        with path.open("rb") as file:
-            start = file.read(64)
-    except OSError:
-        return False
-    return start.lstrip(b"{ \n").startswith((b'"schema_version"', b"schema_version,"))
-
-
-def _overwritten(path: Path, plan: Plan, others: Iterable[Path]) -> Path | None:
-    target, identity = os.path.realpath(path), identity_of(os.fspath(path))
-    jobs = (*plan.jobs, *plan.skipped)
-    if os.path.realpath(plan.output_root) == target:
-        return plan.output_root
-    for read in (*(job.input for job in jobs), *others):
-        if identity is not None and identity_of(os.fspath(read)) == identity:
-            return read
-    for job in jobs:
-        same_name = job.output.name.casefold() == path.name.casefold()
-        if same_name and os.path.realpath(job.output) == target:
-            return job.output
-    return None
+        if self.timeline is None:
+            raise ValueError("no timeline was kept")
+        text = chrome_trace(self.timeline, [str(row.input) for row in self.rows])
+        write_atomic(path, text.encode("ascii"), overwrite=True)
 
 
 def dry_run(plan: Plan, *, command: str = "", version: str = "") -> dict[str, Any]:
@@ -295,41 +300,20 @@ def dry_run(plan: Plan, *, command: str = "", version: str = "") -> dict[str, An
     return report | {"started": None, "wall_s": 0.0}
 
 
-def dump_json(report: dict[str, Any]) -> str:
-    """A report, or a dry run, as ASCII text with an image on each line."""
-    lines = [f" {json.dumps(key)}: {_dump_value(value)}" for key, value in report.items()]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+def _planned_rows(plan: Plan) -> list[Row]:
+    rows = [_row(job) for job in plan.jobs]
+    rows += [_row(job, skipped=True) for job in plan.skipped]
+    rows += map(_failed_row, plan.problems)
+    return sorted(rows, key=lambda row: row.index)
 
 
-def _dump_value(value: object) -> str:
-    if not isinstance(value, list) or not value:
-        return json.dumps(value)
-    return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+def _row(job: Job, skipped: bool = False) -> Row:
+    return Row(job.index, job.input, job.output, "skipped" if skipped else "planned")
 
 
-def _as_csv(report: dict[str, Any]) -> str:
-    stages = [stage["name"] for stage in report["stages"]]
-    skeleton = Row(0, Path(), None).to_json()
-    columns = ["schema_version", *skeleton, "input_b64", "output_b64"]
-    columns.remove("ms")
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(columns + [f"ms: {stage}" for stage in stages])
-    for row in report["images"]:
-        row |= {"schema_version": SCHEMA_VERSION, "notes": "; ".join(row["notes"])}
-        cells = [row.get(column) for column in columns]
-        writer.writerow(cells + [row["ms"].get(stage) for stage in stages])
-    return text.getvalue()
-
-
-def _planned_rows(plan: Plan) -> tuple[Row, ...]:
-    rows = [Row(job.index, job.input, job.output) for job in plan.jobs]
-    rows += [Row(job.index, job.input, job.output, "skipped") for job in plan.skipped]
-    rows += [
-        Row(problem.index, problem.input, problem.output, "failed", problem.message, problem.tip)
-        for problem in plan.problems
-    ]
-    return tuple(sorted(rows, key=lambda row: row.index))
+def _failed_row(problem: Problem) -> Row:
+    message = problem.message
+    return Row(problem.index, problem.input, problem.output, "failed", message, problem.tip)
 
 
 def _pipeline_order(labels: Sequence[str]) -> list[str]:

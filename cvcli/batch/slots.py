@@ -38,7 +38,12 @@ class Slot:
     @property
     def nbytes(self) -> int:
         """Host memory this image keeps busy: its pixels before and after."""
-        return aligned(self.plan.source.nbytes) + aligned(self.plan.target.nbytes)
+        return slot_nbytes(self.plan)
+
+
+def slot_nbytes(plan: MapPlan) -> int:
+    """Return the host memory that an image's pixels take, before and after."""
+    return aligned(plan.source.nbytes) + aligned(plan.target.nbytes)
 
 
 @dataclass(slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -11,18 +13,24 @@ import typer
 from cvcli.cli import bench, doctor
 from cvcli.cli.commands import operator_command, run_command
 from cvcli.cli.console import emit, print_error, say
+from cvcli.cli.settings import Settings, load_settings
 from cvcli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CvcliError
 from cvcli.ops import names, operator_named, operators
 
-_EPILOG = "Exit codes: 0 all well, 1 some files failed, 2 usage, 66 no input, 130 interrupted."
+_EPILOG = (
+    "Exit codes: 0 all well, 1 some files failed, 2 usage, 66 no input, 130 interrupted, "
+    "141 the reader of stdout went away, 143 terminated."
+)
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
 
 def run_app(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    words = sys.argv[1:] if arguments is None else arguments
+    words = _with_values(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = make_app(words)(args=words, prog_name="cvcli", standalone_mode=True)
+        result = make_app(words, _settings(words))(
+            args=words, prog_name="cvcli", standalone_mode=True
+        )
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
@@ -39,13 +47,30 @@ def run_app(arguments: list[str] | None = None) -> int:
     return result or 0
 
 
-def make_app(words: list[str]) -> typer.Typer:
+def _with_values(words: list[str]) -> list[str]:
+    """Give the one option whose value may be left out its value: Typer knows no such options."""
+    end = words.index("--") if "--" in words else len(words)
+    given = ["--backup=~" if word == "--backup" else word for word in words[:end]]
+    return given + words[end:]
+
+
+def _settings(words: list[str]) -> Settings:
+    """Return what the environment and a file set, if the command heeds it."""
+    first = words[0] if words else ""
+    heeds = first in ("run", "config") or first.replace("-", "_") in names()
+    asks = "--help" in words or "-h" in words
+    return load_settings(words) if heeds and not asks else Settings()
+
+
+def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
     """Return the app; where the first word names an operator, only its command is built."""
+    settings = settings or Settings()
+    commands = [*(name.replace("_", "-") for name in names()), *names(), "run"]
     app = typer.Typer(
         name="cvcli",
         help="Batch image processing on the GPU and on the CPU, with the same bytes.",
         epilog=_EPILOG,
-        context_settings=_CONTEXT,
+        context_settings=_CONTEXT | {"default_map": dict.fromkeys(commands, settings.values)},
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None if not _wants_help(words) else "rich",
@@ -62,11 +87,27 @@ def make_app(words: list[str]) -> typer.Typer:
             epilog=f"Example: cvcli {example(operator.command)}",
         )
         command(operator_command(operator))
-    app.command("run", no_args_is_help=True)(run_command())
+    app.command("run", no_args_is_help=True)(run_command(settings.presets))
+    app.command("config")(config_command(settings))
     app.command("ops")(list_operators)
     app.command("doctor")(doctor.doctor)
     app.command("bench")(bench.bench)
     return app
+
+
+def config_command(settings: Settings) -> Callable[[], None]:
+    """Return the command that shows what is set outside the command line."""
+
+    def config() -> None:
+        """Show options and presets that the environment or a project's file sets, and where."""
+        lines = [
+            f"{name.replace('_', '-')} = {json.dumps(value)}  ({settings.origins[name]})"
+            for name, value in settings.values.items()
+        ]
+        lines += [f":{name} = {json.dumps(chain)}" for name, chain in settings.presets.items()]
+        emit("\n".join(lines or ["nothing is set"]) + "\n")
+
+    return config
 
 
 def example(command: str) -> str:
@@ -103,8 +144,6 @@ def list_operators(
     """List the operators, or describe one."""
     chosen = operators() if name is None else [operator_named(name)]
     if as_json:
-        import json
-
         emit(json.dumps([_described(operator) for operator in chosen], indent=1) + "\n")
         return
     width = max(len(operator.command) for operator in chosen)

@@ -3,216 +3,56 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 import typer
 
-from cvcli.cli import pictures
-from cvcli.cli.console import Screen
+from cvcli.cli.options import Paths, Wishes, parameters
+from cvcli.cli.settings import expanded
 from cvcli.core.chain import Chain
-from cvcli.errors import UsageError
 from cvcli.ops import Operator, load_chain
 from cvcli.ops._params import Parameter
 
-_FILES, _RUNNING, _REPORTING = "Files", "Running", "Reporting"
 
-# As text: an empty word must not become the working folder.
-Paths = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="INPUT... OUTPUT",
-        show_default=False,
-        help="Image files and folders, then where the results go: a folder, made if missing, or "
-        "a file if there is one input file.",
-    ),
-]
-Device = Annotated[
-    str,
-    typer.Option(
-        metavar="auto|cpu|cuda|cuda:N", rich_help_panel=_RUNNING, help="Where the operators run."
-    ),
-]
-BatchSize = Annotated[
-    int | None,
-    typer.Option(
-        min=1, rich_help_panel=_RUNNING, show_default="by memory", help="Most images in a batch."
-    ),
-]
-Streams = Annotated[
-    int,
-    typer.Option(min=1, rich_help_panel=_RUNNING, help="GPU streams that batches take in turn."),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        "-j",
-        min=1,
-        rich_help_panel=_RUNNING,
-        show_default="one a core",
-        help="Threads that decode, encode, and on the CPU run the operators.",
-    ),
-]
-FailFast = Annotated[
-    bool,
-    typer.Option("--fail-fast", rich_help_panel=_RUNNING, help="Stop at the first failed image."),
-]
-MaxPixels = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        rich_help_panel=_RUNNING,
-        show_default="500 million",
-        help="Refuse an image of more pixels than this.",
-    ),
-]
-Recursive = Annotated[
-    bool,
-    typer.Option(
-        "--recursive", "-r", rich_help_panel=_FILES, help="Descend into folders; mirror the tree."
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=_FILES,
-        show_default="as the input",
-        help="Write this format, such as jpg, png, webp or tiff.",
-    ),
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", rich_help_panel=_FILES, help="Replace outputs that exist.")
-]
-SkipExisting = Annotated[
-    bool,
-    typer.Option(
-        "--skip-existing", rich_help_panel=_FILES, help="Leave out inputs whose output exists."
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run", rich_help_panel=_REPORTING, help="Print the plan as JSON and touch nothing."
-    ),
-]
-ReportFile = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.json|FILE.csv",
-        rich_help_panel=_REPORTING,
-        help="Write timings, with a row an image.",
-    ),
-]
-ProgressMode = Annotated[
-    Literal["auto", "always", "never"],
-    typer.Option(rich_help_panel=_REPORTING, help="Show a bar; auto: on a terminal only."),
-]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        rich_help_panel=_REPORTING,
-        help="Print nothing but failures and their tips.",
-    ),
-]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", rich_help_panel=_REPORTING, help="Print each file.")
-]
+def _run(chain: Chain, paths: list[str] | None, options: dict[str, Any]) -> None:
+    from cvcli.cli.execute import carry_out
 
-
-def _run(
-    chain: Chain,
-    paths: Paths,
-    *,
-    recursive: Recursive = False,
-    format: Format = None,
-    quality: pictures.Quality = "keep",
-    overwrite: Overwrite = False,
-    skip_existing: SkipExisting = False,
-    device: Device = "auto",
-    batch_size: BatchSize = None,
-    streams: Streams = 2,
-    jobs: Jobs = None,
-    fail_fast: FailFast = False,
-    max_pixels: MaxPixels = None,
-    dry_run: DryRun = False,
-    report: ReportFile = None,
-    progress: ProgressMode = "auto",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    **about_pictures: Any,
-) -> None:
-    from cvcli.batch.plan import make_plan
-    from cvcli.batch.report import check_report_path
-    from cvcli.batch.run import Options
-    from cvcli.cli.execute import execute, print_plan
-
-    level, care = pictures.quality_of(quality), pictures.care(**about_pictures)
-    inputs, output = _split(paths)
-    plan = make_plan(
-        inputs,
-        output,
-        recursive=recursive,
-        format=format,
-        overwrite=overwrite,
-        skip_existing=skip_existing,
-    )
-    if report is not None:
-        check_report_path(report, plan, [chain.origin] if chain.origin else [])
-    if dry_run:
-        print_plan(plan)
-        return
-    options = Options(
-        device, batch_size, streams, jobs, level, overwrite, fail_fast, max_pixels, care
-    )
-    screen = Screen(len(plan), progress, quiet=quiet, verbose=verbose)
-    raise typer.Exit(execute(plan, chain, options, screen, report))
-
-
-def _split(paths: list[str]) -> tuple[list[Path], Path]:
-    if len(paths) < 2:
-        raise UsageError(
-            "an input and an output must be given", tip="for example: cvcli flip --axis -1 in/ out/"
-        )
-    if "" in paths:
-        raise UsageError("an empty path was given", tip="is a variable of your shell unset?")
-    return [Path(path) for path in paths[:-1]], Path(paths[-1])
+    raise typer.Exit(carry_out(chain, paths or [], Wishes(**options)))
 
 
 def operator_command(operator: Operator) -> Callable[..., None]:
     """Return the command of one operator, for Typer to read its signature."""
 
-    def command(paths: list[str], **options: Any) -> None:
+    def command(paths: list[str] | None, **options: Any) -> None:
         given = {
             p.name: options.pop(p.name) for p in operator.parameters if options[p.name] is not None
         }
         for p in operator.parameters:
             options.pop(p.name, None)
-        _run(Chain((operator.step(**given),)), paths, **options)
+        _run(Chain((operator.step(**given),)), paths, options)
 
     return _signed(command, [_option(p) for p in operator.parameters])
 
 
-def run_command() -> Callable[..., None]:
-    """Return the command that runs a chain."""
+def run_command(presets: Mapping[str, str]) -> Callable[..., None]:
+    """Return the command that runs a chain, in which presets may stand."""
 
-    def run(chain: str, paths: list[str], **options: Any) -> None:
+    def run(chain: str, paths: list[str] | None, **options: Any) -> None:
         """Run a chain of operators in one pass.
 
         CHAIN holds steps between |, with the options of the commands, as in
         "flip --axis -1 | crop --width 640 --height 480 --gravity center | invert"; or @FILE names
-        a file with a step on each line and # comments.
+        a file with a step on each line and # comments. A step :NAME stands for the preset of
+        that name, see "cvcli config".
         """
-        _run(load_chain(chain), paths, **options)
+        _run(load_chain(expanded(chain, presets)), paths, options)
 
     chain = inspect.Parameter(
         "chain",
         inspect.Parameter.POSITIONAL_OR_KEYWORD,
         annotation=Annotated[
-            str, typer.Argument(metavar="CHAIN", help="Steps between |, or @FILE.")
+            str, typer.Argument(metavar="CHAIN", help="Steps between |, or @FILE, or :PRESET.")
         ],
     )
     return _signed(run, [chain])
@@ -220,14 +60,15 @@ def run_command() -> Callable[..., None]:
 
 def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Callable[..., None]:
     """Give a function the signature Typer is to see: its own parameters and the common ones."""
-    common = list(inspect.signature(_run, eval_str=True).parameters.values())[1:-1]
-    common += inspect.signature(pictures.care).parameters.values()
-    arguments = [p for p in extra if p.name == "chain"] + common[:1]
-    options = [p for p in extra if p.name != "chain"] + common[1:]
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in arguments + options]
+    paths = inspect.Parameter(
+        "paths", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Paths
+    )
+    arguments = [*(p for p in extra if p.name == "chain"), paths]
+    options = [p for p in extra if p.name != "chain"] + parameters()
+    every = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in arguments + options]
     signed: Any = function
-    signed.__signature__ = inspect.Signature(parameters)
-    signed.__annotations__ = {p.name: p.annotation for p in parameters}
+    signed.__signature__ = inspect.Signature(every)
+    signed.__annotations__ = {p.name: p.annotation for p in every}
     return function
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +38,13 @@ def emit(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would complain again when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence_stdout()
         raise SystemExit(EXIT_PIPE) from None
+
+
+def silence_stdout() -> None:
+    """Send what is left to nowhere: Python would complain again when it closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_error(error: CvcliError) -> None:
@@ -56,23 +61,28 @@ def stderr_console() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-class Screen:
-    """Progress while a run goes on, and its summary."""
+# No log needs a line more often than this.
+_LINE_EVERY_S = 10.0
 
-    def __init__(self, total: int, progress: str, *, quiet: bool, verbose: bool) -> None:
+
+class Screen:
+    """Progress while a run goes on, and its summary; ``total`` is None where it isn't known."""
+
+    def __init__(self, total: int | None, progress: str, *, quiet: bool, verbose: bool) -> None:
         self._total, self._quiet, self._verbose = total, quiet, verbose
         self._bar: Any = None
         self._shown: set[int] = set()
-        wanted = progress == "always" or (progress == "auto" and not quiet)
-        self._wanted = wanted and total > 1 and _on_terminal()
-        # Where there is no terminal to redraw a bar on, a line every tenth will do.
-        self._lines = progress == "always" and total > 1 and not _on_terminal()
-        self._tenths = 0
+        wanted = (progress == "always" or (progress == "auto" and not quiet)) and total != 1
+        self._wanted = wanted and _on_terminal()
+        # Where there is no terminal to redraw a bar on, a line now and then will do.
+        self._lines = wanted and not _on_terminal()
+        self._every = 0.0 if progress == "always" else _LINE_EVERY_S
+        self._tenths, self._last = 0, time.monotonic()
 
     def __enter__(self) -> Screen:
         if self._wanted:
             self._bar = _progress_bar()
-            self._task = self._bar.add_task("", total=self._total)
+            self._task = self._bar.add_task("", total=self._total, rate="0.0 images/s")
             self._bar.start()
         return self
 
@@ -92,12 +102,25 @@ class Screen:
             import rich.table  # noqa: F401
         done = report.images + report.failed + report.skipped
         if self._bar is not None:
-            self._bar.update(self._task, completed=done)
-        if self._lines and 10 * done // self._total > self._tenths:
-            self._tenths = 10 * done // self._total
-            say(f"{done} of {self._total} images")
+            rate = f"{_per(report, done):.1f} images/s"
+            self._bar.update(self._task, completed=done, rate=rate)
+        if self._lines:
+            self._tell(report, done)
         if self._verbose:
             self._list(report)
+
+    def _tell(self, report: Report, done: int) -> None:
+        """Print a line at each tenth of the images, not too often."""
+        now = time.monotonic()
+        tenths = 10 * done // self._total if self._total else self._tenths + bool(done)
+        late = now - self._last >= (self._every if self._total else _LINE_EVERY_S)
+        if tenths <= self._tenths or not late:
+            return
+        self._tenths, self._last = tenths, now
+        rate = _per(report, done)
+        text = f"{done} images" if self._total is None else f"{done} of {self._total} images"
+        left = f", {(self._total - done) / rate:.0f} s left" if self._total and rate else ""
+        say(f"{text}, {rate:.1f} images/s{left}")
 
     def summary(self, report: Report, *, interrupted: bool) -> None:
         """Print the failures and notes, and unless quiet the table of timings."""
@@ -111,19 +134,29 @@ class Screen:
             say(f"cvcli: {row.error}")
         for tip in dict.fromkeys(row.tip for row in report.failures if row.tip):
             say(f"tip: {tip}")
-        left = self._total - report.images - report.failed - report.skipped
+        left = report.left
         if interrupted or left:
-            why = "interrupted" if interrupted else "stopped at the first failure"
-            say(f"cvcli: {why}, {left} of {self._total} images were not done")
+            why = "interrupted" if interrupted else f"stopped after {_failures(report)}"
+            say(f"cvcli: {why}, {left} of {len(report.rows)} images were not done")
 
     def _list(self, report: Report) -> None:
         for row in report.rows:
-            if row.index not in self._shown and row.status in ("ok", "skipped"):
+            if row.index not in self._shown and row.status != "planned":
                 self._shown.add(row.index)
                 say(_line(row))
 
 
+def _per(report: Report, done: int) -> float:
+    return done / report.wall_s if report.wall_s > 0 else 0.0
+
+
+def _failures(report: Report) -> str:
+    return "the first failure" if report.failed == 1 else f"{report.failed} failures"
+
+
 def _line(row: Row) -> str:
+    if row.status == "failed":
+        return f"failed: {row.error}"
     if row.status == "skipped":
         return f"{row.output} exists, skipped"
     size = f"{row.width_in}x{row.height_in} -> {row.width_out}x{row.height_out}"
@@ -145,6 +178,7 @@ def _progress_bar() -> Any:
     return progress.Progress(
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
+        progress.TextColumn("{task.fields[rate]}"),
         progress.TimeElapsedColumn(),
         progress.TimeRemainingColumn(),
         console=stderr_console(),

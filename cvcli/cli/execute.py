@@ -2,44 +2,137 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from cvcli import __version__
+from cvcli.batch.album import Care
+from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
 from cvcli.batch.plan import Plan
-from cvcli.batch.report import Report, dry_run, dump_json
-from cvcli.batch.run import Options, run
-from cvcli.cli.console import Screen, emit, print_error
+from cvcli.batch.report import Report, dry_run
+from cvcli.batch.run import Ends, Options, run
+from cvcli.batch.sinks import CheckSink, FileSink
+from cvcli.batch.sources import Held
+from cvcli.cli import pictures
+from cvcli.cli.console import Screen, emit, print_error, silence_stdout
+from cvcli.cli.ends import Request, plan_and_ends, split
+from cvcli.cli.options import Wishes, nbytes
+from cvcli.codecs import DEFAULT_MAX_PIXELS
 from cvcli.core.chain import Chain
-from cvcli.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, CvcliError
+from cvcli.devices.cpu import cpu_threads
+from cvcli.errors import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_OK,
+    EXIT_PIPE,
+    EXIT_TERMINATED,
+    CvcliError,
+    UsageError,
+)
 
 
-def print_plan(plan: Plan) -> None:
-    """Print what would be done, in the report's schema."""
-    emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
+def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
+    """Plan and run what was asked for; return the exit code."""
+    inputs, output = split(paths, wishes)
+    options = _options(wishes)
+    request = Request(
+        chain,
+        inputs,
+        output,
+        wishes,
+        wishes.jobs or cpu_threads(),
+        wishes.max_pixels or DEFAULT_MAX_PIXELS,
+    )
+    plan, ends = plan_and_ends(request)
+    _check_reports(wishes, plan, [chain.origin] if chain.origin else [])
+    if wishes.dry_run:
+        from cvcli.batch.report_file import dump_json
+
+        emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
+        return EXIT_OK
+    total = len(plan) if ends.feed is None else None
+    screen = Screen(total, wishes.progress, quiet=wishes.quiet, verbose=wishes.verbose)
+    return execute(plan, chain, options, screen, (wishes.report, wishes.trace), ends)
 
 
-def execute(plan: Plan, chain: Chain, options: Options, screen: Screen, report: Path | None) -> int:
-    """Run a plan and show what became of it; return the exit code."""
-    record = Report(plan, command=_command(), version=__version__)
-    interrupted = False
+def _check_reports(wishes: Wishes, plan: Plan, others: list[Path]) -> None:
+    from cvcli.batch.report_file import check_report_path
+
+    if wishes.report is not None:
+        check_report_path(wishes.report, plan, others)
+    if wishes.trace is not None:
+        check_report_path(wishes.trace, plan, others, (".json",))
+        if wishes.report is not None and wishes.report.resolve() == wishes.trace.resolve():
+            raise UsageError(f"{wishes.trace}: can't be the report and the trace")
+
+
+def _care(wishes: Wishes) -> Care:
+    names = inspect.signature(pictures.care).parameters
+    return pictures.care(**{name: getattr(wishes, name) for name in names})
+
+
+def _options(wishes: Wishes) -> Options:
+    return Options(
+        device=wishes.device,
+        batch_size=wishes.batch_size,
+        streams=wishes.streams,
+        jobs=wishes.jobs,
+        quality=pictures.quality_of(wishes.quality),
+        overwrite=wishes.overwrite,
+        fail_fast=wishes.fail_fast,
+        max_pixels=wishes.max_pixels,
+        fail_on=wishes.fail_on,
+        care=_care(wishes),
+        max_errors=wishes.max_errors,
+        max_memory=nbytes(wishes.max_memory, "--max-memory"),
+    )
+
+
+def execute(
+    plan: Plan,
+    chain: Chain,
+    options: Options,
+    screen: Screen,
+    reports: tuple[Path | None, Path | None],
+    ends: Ends | None = None,
+) -> int:
+    """Run a plan and show what became of it; return the exit code.
+
+    ``reports`` are the files of the report and of the trace, None where not wanted.
+    """
+    report, trace = reports
+    timeline = trace is not None or (report is not None and report.suffix.lower() == ".html")
+    record = Report(plan, command=_command(), version=__version__, timeline=timeline)
+    if ends is not None:
+        record.reads_files = not isinstance(ends.source, Held)
+        record.writes_files = isinstance(ends.sink, FileSink | CheckSink)
+    ending = None
     try:
-        with screen:
-            run(plan, chain, options, record, screen.tick)
-    except KeyboardInterrupt:
-        interrupted = True
+        with screen, ending_in_order_if_terminated():
+            run(plan, chain, options, record, screen.tick, ends)
+    except KeyboardInterrupt as error:
+        ending = EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has seen enough, as in `cvcli ... - | head`: nothing to talk about.
+        silence_stdout()
+        ending = EXIT_PIPE
     record.close()
-    screen.summary(record, interrupted=interrupted)
-    written = report is None or _write(record, report)
-    if interrupted:
-        return EXIT_INTERRUPTED
+    if ending != EXIT_PIPE:
+        screen.summary(record, interrupted=ending is not None)
+    written = _write(record.write, report) and _write(record.write_trace, trace)
+    if ending is not None:
+        return ending
     return EXIT_FAILED if record.failed or not written else EXIT_OK
 
 
-def _write(record: Report, path: Path) -> bool:
+def _write(write: Callable[[Path], None], path: Path | None) -> bool:
+    if path is None:
+        return True
     try:
-        record.write(path)
+        write(path)
     except CvcliError as error:
         print_error(error)
         return False

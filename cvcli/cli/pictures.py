@@ -15,7 +15,7 @@ Quality = Annotated[
     str,
     typer.Option(
         metavar="keep|1..100",
-        rich_help_panel="Files",
+        rich_help_panel="Outputs",
         help="Quality of lossy formats; keep: as the input, or JPEG 90, WebP 80, AVIF 75.",
     ),
 ]

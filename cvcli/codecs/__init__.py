@@ -19,6 +19,7 @@ from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, sp
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
 from cvcli.codecs._frames import Frame, holds_all
 from cvcli.codecs._metadata import Metadata, Strip
+from cvcli.codecs._repair import repairable, repaired
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
@@ -51,6 +52,9 @@ __all__ = [
     "probe",
     "readable",
     "readable_suffixes",
+    "recognised",
+    "repairable",
+    "repaired",
     "suffix_for_format",
     "to_srgb",
     "versions",
@@ -351,3 +355,9 @@ def versions() -> dict[str, str]:
     for codec in _codecs():
         found |= codec.versions()
     return found
+
+
+def recognised(head: bytes) -> bool:
+    """Whether a file that starts with these bytes (at least 16) is of one of the common formats."""
+    common = min(codec.RANK for codec in _codecs())
+    return any(codec.matches(head) for codec in _codecs() if common == codec.RANK)

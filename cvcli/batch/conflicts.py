@@ -1,0 +1,107 @@
+"""What would lose a file: two inputs for one output, or an output that is an input."""
+
+# ruff: noqa: PTH120
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from unicodedata import normalize
+
+from cvcli.batch.files import identity_of
+from cvcli.batch.inputs import Found
+from cvcli.errors import UsageError
+
+_SHOWN = 3
+_TIP = "give these inputs separate output folders, or tell them apart with --name or --base"
+
+
+def fold(name: str) -> str:
+    """Equal for names that some file system takes for one: by case, or by composed letters."""
+    return name.lower() if name.isascii() else normalize("NFC", normalize("NFC", name).casefold())
+
+
+def refuse_collisions(files: Iterable[Found]) -> None:
+    """Raise `UsageError` if two files have one output, or one is a folder of another."""
+    writers: dict[str, Found] = {}
+    groups: dict[str, list[Found]] = {}
+    for file in files:
+        if file.trouble is None:
+            key = fold(file.relative)
+            first = writers.setdefault(key, file)
+            if first is not file:
+                groups.setdefault(key, [first]).append(file)
+    clashes = list(groups.values())
+    if not clashes:
+        return _refuse_file_as_folder(writers)
+    shown = "; ".join(map(_describe_clash, clashes[:_SHOWN]))
+    more = f"; and {len(clashes) - _SHOWN} more such outputs" if len(clashes) > _SHOWN else ""
+    raise UsageError(shown + more, tip=_TIP)
+
+
+def _describe_clash(group: Sequence[Found]) -> str:
+    number = "two" if len(group) == 2 else str(len(group))
+    names = ", ".join(str(Path(file.path)) for file in group[:_SHOWN])
+    more = ", …" if len(group) > _SHOWN else ""
+    return f"{Path(group[0].output)}: {number} inputs would write it ({names}{more})"
+
+
+def _refuse_file_as_folder(writers: dict[str, Found]) -> None:
+    """No output may take the name of a folder that holds another output."""
+    holds: dict[str, Found] = {}
+    for key, file in writers.items():
+        for folder in _folders_of(key):
+            if folder in holds:
+                break
+            holds[folder] = file
+    for key in writers.keys() & holds.keys():
+        one, other = writers[key], holds[key]
+        raise UsageError(
+            f"{Path(one.output)}: would be a file and a folder ({Path(one.path)}, "
+            f"{Path(other.path)})",
+            tip=_TIP,
+        )
+
+
+def _folders_of(name: str) -> Iterable[str]:
+    while name := os.path.dirname(name):
+        yield name
+
+
+class Claims:
+    """Output names taken so far, where inputs come one after the other."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+
+    def claim(self, relative: str, path: str) -> str | None:
+        """Take a name for an input; return what speaks against it instead, if anything does."""
+        key = fold(relative)
+        other = self._files.get(key) or self._folders.get(key)
+        folders = list(_folders_of(key))
+        other = other or next((self._files[f] for f in folders if f in self._files), None)
+        if other is not None:
+            return f"{Path(other)} has the same output, {Path(relative)}"
+        self._files[key] = path
+        for folder in folders:
+            self._folders.setdefault(folder, path)
+        return None
+
+
+def refuse_inputs_as_outputs(files: Sequence[Found], in_the_way: Iterable[int]) -> None:
+    """Raise `UsageError` if an output is an input, by whatever name.
+
+    Only an output that exists can be an input, so a fresh folder costs nothing.
+    """
+    outputs = [(files[index].output, identity_of(files[index].output)) for index in in_the_way]
+    if not outputs:
+        return
+    inputs = {identity: file.path for file in files if (identity := identity_of(file.path))}
+    for output, identity in outputs:
+        if identity in inputs:
+            raise UsageError(
+                f"{Path(inputs[identity])}: input would be overwritten (by output {Path(output)})",
+                tip="choose another output folder, or --in-place to replace the inputs",
+            )

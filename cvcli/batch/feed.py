@@ -1,0 +1,132 @@
+"""Jobs from a tar that comes through a pipe, while the run already goes on."""
+
+# ruff: noqa: PTH122
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from cvcli.batch.conflicts import Claims
+from cvcli.batch.files import folder_trouble, reason, remove_stale
+from cvcli.batch.inputs import Found
+from cvcli.batch.outputs import Naming, Size
+from cvcli.batch.patterns import Filter
+from cvcli.batch.plan import STDIO, Job, Problem, decide
+from cvcli.batch.report import Report
+from cvcli.batch.rules import Rules
+from cvcli.batch.sources import Held
+from cvcli.batch.tar import Member, Prefixed, members
+from cvcli.errors import ImageError, NoInputError, UsageError
+
+# Members read ahead of the workers.
+_AHEAD_NBYTES = 32 << 20
+
+
+class Feed:
+    """The images of a tar, each with its output below a folder, or for `STDIO` in another tar.
+
+    ``measure`` gives the size of a result, for names that hold it. `UsageError` if the outputs
+    can't be written.
+    """
+
+    def __init__(
+        self,
+        stream: Prefixed,
+        output: Path,
+        rules: Rules,
+        measure: Callable[[bytes], Size | str],
+    ) -> None:
+        self.source = Held()
+        self.complete = False
+        """Whether the whole archive was read."""
+        self._stream, self._rules, self._measure = stream, rules, measure
+        self._naming = Naming(rules.format, rules.name)
+        self._filter = Filter(rules.include, rules.exclude)
+        self._claims = Claims()
+        self._swept: set[Path] = set()
+        self._root = None if output == STDIO else output
+        if self._root is not None:
+            _refuse_root(self._root, self._naming)
+
+    def jobs(self, report: Report) -> Iterator[Job]:
+        """Give the jobs as they come; the report gets a row for each input."""
+        try:
+            for member in members(self._stream):
+                if self._is_meant(member):
+                    job = self._job(member, report)
+                    if job is not None:
+                        yield job
+                self.source.wait_for_room(_AHEAD_NBYTES)
+        except ImageError as error:
+            report.add(Problem(STDIO, None, str(error), error.tip, len(report.rows)))
+        else:
+            self.complete = True
+        if not report.rows:
+            raise NoInputError("-: no image files found in the tar")
+
+    def _is_meant(self, member: Member) -> bool:
+        from cvcli.codecs import readable, recognised
+
+        parts = member.name.split("/")
+        hidden = any(part.startswith(".") and part != os.pardir for part in parts)
+        if hidden and not self._rules.hidden:
+            return False
+        if not self._filter.takes(member.name) or any(
+            self._filter.prunes("/".join(parts[:depth])) for depth in range(1, len(parts))
+        ):
+            return False
+        suffix = os.path.splitext(parts[-1])[1]
+        sniffed = (self._filter.chooses or not suffix) and recognised(member.data[:32])
+        return readable(suffix) or sniffed
+
+    def _job(self, member: Member, report: Report) -> Job | None:
+        index = len(report.rows)
+        file = Found(member.name, member.name, member.trouble, member.tip)
+        file.mtime_ns = member.stamp.mtime_ns
+        self._name(file, member, index)
+        skipped = file.trouble is None and self._root is not None and self._decide(file)
+        if file.trouble is not None:
+            output = Path(file.output) if file.output else None
+            report.add(Problem(Path(file.path), output, file.trouble, file.tip, index))
+            return None
+        job = Job(index, Path(file.path), Path(file.output), file.format)
+        report.add(job, skipped=skipped)
+        if skipped:
+            return None
+        self.source.hold(index, member.data, member.stamp)
+        return job
+
+    def _name(self, file: Found, member: Member, index: int) -> None:
+        size = self._measure(member.data) if self._naming.sized and not file.trouble else (0, 0)
+        if isinstance(size, str):
+            file.trouble = size
+        elif file.trouble is None:
+            self._naming.name(file, os.fspath(self._root or ""), index, size)
+        if file.trouble is None:
+            file.trouble = self._claims.claim(file.relative, file.path)
+            file.output = "" if file.trouble else file.output
+
+    def _decide(self, file: Found) -> bool:
+        folder = Path(file.output).parent
+        if folder not in self._swept:
+            self._swept.add(folder)
+            remove_stale(folder)
+        try:
+            there = os.lstat(file.output)
+        except FileNotFoundError:
+            return decide(file, None, self._rules)
+        except OSError as error:
+            file.trouble = reason(error)
+            return False
+        return decide(file, there, self._rules)
+
+
+def _refuse_root(root: Path, naming: Naming) -> None:
+    if not root.exists() and naming.is_image(root.suffix):
+        raise UsageError(
+            f"{root}: looks like a file, but a tar was given", tip="name a folder as OUTPUT"
+        )
+    if trouble := folder_trouble(os.fspath(root)):
+        raise UsageError(f"{root}: {trouble}")

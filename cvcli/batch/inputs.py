@@ -1,0 +1,197 @@
+"""From what was named (files, folders, patterns, lists) to files, each of them once."""
+
+# Paths are strings in here: a Path for each step would take most of the time of a large plan.
+# ruff: noqa: PTH100, PTH112, PTH113, PTH122, PTH123
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from heapq import heappop, heappush
+from pathlib import Path
+
+from cvcli.batch.files import Identity, identity_of, input_trouble, reason
+from cvcli.batch.patterns import Filter, compiled, has_magic
+from cvcli.batch.rules import Rules
+from cvcli.errors import UsageError
+
+NO_MATCH = "matches no image files"
+_HEAD_NBYTES = 32
+
+
+@dataclass(slots=True)
+class Found:
+    """An input on its way to a Job or, once it has ``trouble``, a Problem.
+
+    ``relative`` is the place under the folder that was named, later under the output folder.
+    """
+
+    path: str
+    relative: str
+    trouble: str | None = None
+    tip: str | None = None
+    output: str = ""
+    format: str | None = None
+    mtime_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One walk: which files of it are wanted, how deep it goes, and what it has seen."""
+
+    wanted: Callable[[str], bool]
+    chosen: bool
+    depth: int
+    hidden: bool
+    walked: set[Identity | None]
+
+
+class Finder:
+    """Expands inputs to files: the first mention of a file wins."""
+
+    def __init__(self, output: Path | None, rules: Rules) -> None:
+        from cvcli.codecs import readable
+
+        self.files: list[Found] = []
+        self.several = False
+        """Whether a folder or a pattern was named, which stand for any number of files."""
+        self.has_subfolders = False
+        self._rules = rules
+        self._filter = Filter(rules.include, rules.exclude)
+        self._readable = readable
+        self._output = None if output is None else identity_of(os.fspath(output))
+        self._base = None if rules.base is None else os.path.abspath(rules.base)
+        self._found = 0
+        self._taken: set[tuple[object, str]] = set()
+        self._identify = cache(identity_of)
+        depth = 1 << 30 if rules.recursive else 1
+        chosen = self._filter.chooses
+        self._folders = _Search(self._filter.takes, chosen, depth, rules.hidden, set())
+
+    def add(self, path: str, *, literal: bool = False) -> None:
+        """Take a file, what is in a folder, or unless ``literal`` what a pattern matches."""
+        if os.path.isdir(path):
+            self.several = True
+            self._walk(path, self._folders)
+        elif not literal and has_magic(path) and not os.path.lexists(path):
+            self.several = True
+            self._match(path)
+        else:
+            self._take_named(path)
+
+    def _take_named(self, path: str) -> None:
+        parent, name = os.path.split(path)
+        key = self._identify(parent or os.curdir) or os.path.abspath(parent)
+        self._take(key, name, Found(path, self._place(path, name), input_trouble(path)))
+
+    def _place(self, path: str, name: str) -> str:
+        if self._base is None:
+            return name
+        relative = os.path.relpath(os.path.abspath(path), self._base)
+        if relative.startswith(os.pardir):
+            raise UsageError(f"{Path(path)}: is not below --base {self._rules.base}")
+        return relative
+
+    def _match(self, pattern: str) -> None:
+        parts = pattern.split("/")
+        fixed = next(number for number, part in enumerate(parts) if has_magic(part))
+        top = "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else os.curdir)
+        rest = "/".join(parts[fixed:])
+        rule, deep = compiled(rest), "**" in parts
+        hidden = self._rules.hidden or any(part.startswith(".") for part in parts[fixed:])
+
+        def wanted(relative: str) -> bool:
+            return rule.fullmatch(relative) is not None and self._filter.takes(relative)
+
+        depth = 1 << 30 if deep else len(parts) - fixed
+        before = self._found
+        if os.path.isdir(top):
+            self._walk(top, _Search(wanted, True, depth, hidden, set()))
+        if self._found == before:
+            self.files.append(Found(pattern, rest, NO_MATCH))
+
+    def _take(self, folder: object, name: str, file: Found) -> None:
+        key = folder, name
+        self._found += 1
+        if key not in self._taken:
+            self._taken.add(key)
+            self.files.append(file)
+
+    def _walk(self, top: str, search: _Search) -> None:
+        """Take a folder's files, by name. A folder that can be reached both directly and through
+        a link is read where it really is, so links are followed last."""
+        start = len(self.files)
+        prefix = self._place(top, "") if self._base is not None else ""
+        todo = [(False, "", top)]
+        while todo:
+            _, relative, folder = heappop(todo)
+            identity = identity_of(folder)
+            if identity in search.walked or (relative and identity == self._output):
+                continue
+            search.walked.add(identity)
+            for subfolder in self._read_folder(folder, relative, identity, search):
+                heappush(todo, subfolder)
+        # NUL sorts before all that a name can hold, so the order is that of whole path parts.
+        found = sorted(self.files[start:], key=lambda file: file.relative.replace("/", "\0"))
+        for file in found if prefix not in ("", os.curdir) else ():
+            file.relative = f"{prefix}/{file.relative}"
+        self.files[start:] = found
+
+    def _read_folder(
+        self, folder: str, relative: str, identity: Identity | None, search: _Search
+    ) -> Iterable[tuple[bool, str, str]]:
+        try:
+            with os.scandir(folder) as scan:
+                entries = [e for e in scan if search.hidden or not e.name.startswith(".")]
+        except OSError as error:
+            self.files.append(Found(folder, relative, reason(error)))
+            return
+        for entry in entries:
+            linked = entry.is_symlink()
+            name = f"{relative}/{entry.name}" if relative else entry.name
+            if os.path.isdir(entry.path) if linked else entry.is_dir(follow_symlinks=False):
+                self.has_subfolders = True
+                if name.count("/") + 1 < search.depth and not self._filter.prunes(name):
+                    yield linked, name, entry.path
+            elif search.wanted(name) and self._is_image(entry, search.chosen):
+                regular = entry.is_file(follow_symlinks=False)
+                trouble = None if regular else input_trouble(entry.path)
+                self._take(identity, entry.name, Found(entry.path, name, trouble))
+
+    def _is_image(self, entry: os.DirEntry[str], chosen: bool) -> bool:
+        """Return whether a file found is an image: by its suffix, without one by its content.
+
+        Where a pattern asked for it, the content counts whatever the suffix: a ``.bak`` that lies
+        about is not meant, but one that is asked for is.
+        """
+        suffix = os.path.splitext(entry.name)[1]
+        return self._readable(suffix) or ((chosen or not suffix) and _holds_image(entry.path))
+
+
+def _holds_image(path: str) -> bool:
+    from cvcli.codecs import recognised
+
+    try:
+        # Opening what is no regular file, such as a pipe, could wait for ever.
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            return recognised(file.read(_HEAD_NBYTES))
+    except OSError:
+        return False
+
+
+def listed(source: str, *, null: bool) -> list[str]:
+    """Return the paths that a file, or stdin for ``-``, lists: a line each, or ended by NUL."""
+    try:
+        if source == "-":
+            data = b"" if sys.stdin is None else sys.stdin.buffer.read()
+        else:
+            data = Path(source).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{source}: the list can't be read ({reason(error)})") from None
+    names = data.split(b"\0" if null else b"\n")
+    return [os.fsdecode(name) for name in names if name]

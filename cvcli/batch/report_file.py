@@ -1,0 +1,100 @@
+"""A report as a file: what it looks like as JSON and CSV, and where it may be written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cvcli.batch.files import folder_trouble, identity_of, name_trouble
+from cvcli.batch.plan import Plan
+from cvcli.batch.report import SCHEMA_VERSION, Report, Row
+from cvcli.errors import UsageError
+
+_SUFFIXES = (".json", ".csv", ".html")
+_STARTS = (b'"schema_version"', b"schema_version,", b"<!doctype html>\n<!-- cvcli report")
+
+
+def rendered(report: Report, suffix: str) -> str:
+    """Return a report as the text of a file with this suffix."""
+    if suffix == ".html":
+        from cvcli.batch.page import page
+
+        return page(report)
+    return (_as_csv if suffix == ".csv" else dump_json)(report.to_json())
+
+
+def check_report_path(
+    path: Path,
+    plan: Plan | None = None,
+    others: Iterable[Path] = (),
+    suffixes: Iterable[str] = _SUFFIXES,
+) -> None:
+    """Refuse a report that can't be written, or that would overwrite a file of the run."""
+    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"{path}: must be named {' or '.join(suffixes)}")
+    if trouble := name_trouble(os.fspath(path)) or folder_trouble(os.fspath(path.parent)):
+        raise UsageError(f"{path}: {trouble}")
+    if path.is_dir():
+        raise UsageError(f"{path}: a report can't be written over a folder")
+    if path.exists() and not _is_report(path):
+        raise UsageError(f"{path}: exists and is no report of cvcli", tip="give it another name")
+    clash = None if plan is None else _overwritten(path, plan, others)
+    if clash is not None:
+        raise UsageError(f"{path}: the report would overwrite {clash}", tip="give it another name")
+
+
+def _is_report(path: Path) -> bool:
+    """Whether a file is an earlier report, which a new one may replace."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+    except OSError:
+        return False
+    return start.lstrip(b"{ \n").startswith(_STARTS)
+
+
+def _overwritten(path: Path, plan: Plan, others: Iterable[Path]) -> Path | None:
+    target, identity = os.path.realpath(path), identity_of(os.fspath(path))
+    jobs = (*plan.jobs, *plan.skipped)
+    if os.path.realpath(plan.output_root) == target:
+        return plan.output_root
+    for read in (*(job.input for job in jobs), *others):
+        if identity is not None and identity_of(os.fspath(read)) == identity:
+            return read
+    for job in jobs:
+        same_name = job.output.name.casefold() == path.name.casefold()
+        if same_name and os.path.realpath(job.output) == target:
+            return job.output
+    return None
+
+
+def dump_json(report: dict[str, Any]) -> str:
+    """A report, or a dry run, as ASCII text with an image on each line."""
+    lines = [f" {json.dumps(key)}: {_dump_value(value)}" for key, value in report.items()]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _dump_value(value: object) -> str:
+    if not isinstance(value, list) or not value:
+        return json.dumps(value)
+    return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+
+
+def _as_csv(report: dict[str, Any]) -> str:
+    stages = [stage["name"] for stage in report["stages"]]
+    skeleton = Row(0, Path(), None).to_json()
+    columns = ["schema_version", *skeleton, "input_b64", "output_b64"]
+    columns.remove("ms")
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(columns + [f"ms: {stage}" for stage in stages])
+    for row in report["images"]:
+        row |= {"schema_version": SCHEMA_VERSION, "notes": "; ".join(row["notes"])}
+        cells = [row.get(column) for column in columns]
+        writer.writerow(cells + [row["ms"].get(stage) for stage in stages])
+    return text.getvalue()

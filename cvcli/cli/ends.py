@@ -1,0 +1,186 @@
+"""Where a run's images come from and go to: files and folders, or the standard streams."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cvcli.batch.files import Stamp, reason
+from cvcli.batch.inputs import Found, listed
+from cvcli.batch.outputs import Size
+from cvcli.batch.plan import STDIO, Plan, make_plan, plan_files
+from cvcli.batch.rules import Rules
+from cvcli.batch.run import Ends
+from cvcli.batch.sinks import CheckSink, FileSink, PipeSink, Sink, TarSink
+from cvcli.batch.sources import Files, Held
+from cvcli.cli.options import Wishes
+from cvcli.core.chain import Chain
+from cvcli.errors import ImageError, NoInputError, UsageError
+
+_RULES = (
+    *("recursive", "hidden", "base", "format", "name", "overwrite", "skip_existing"),
+    *("if_newer", "in_place", "check", "backup"),
+)
+# gzip, bzip2, xz, zstd
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: the chain, its inputs and where they go, and the wishes."""
+
+    chain: Chain
+    inputs: list[Path]
+    output: Path | None
+    wishes: Wishes
+    threads: int
+    max_pixels: int
+
+    @property
+    def rules(self) -> dict[str, Any]:
+        """The wishes that a plan heeds."""
+        return {name: getattr(self.wishes, name) for name in _RULES} | {
+            "include": tuple(self.wishes.include or ()),
+            "exclude": tuple(self.wishes.exclude or ()),
+        }
+
+    def sizes(self, paths: Sequence[str]) -> list[Size | str]:
+        """Return the sizes of results, by their inputs' headers."""
+        from cvcli.batch.check import sizes_of
+
+        upright = not self.wishes.no_auto_orient
+        return sizes_of(paths, self.chain, self.threads, self.max_pixels, upright)
+
+
+def split(paths: list[str], wishes: Wishes) -> tuple[list[Path], Path | None]:
+    """Return the inputs and the output, None for ``--in-place``; `UsageError` if any is lacking."""
+    if "" in paths:
+        raise UsageError("an empty path was given", tip="is a variable of your shell unset?")
+    count = len(paths) + (wishes.files_from is not None)
+    if count < (1 if wishes.in_place else 2):
+        wanted = "an input" if wishes.in_place else "an input and an output"
+        raise UsageError(
+            f"{wanted} must be given, as in INPUT... OUTPUT",
+            tip="for example: cvcli flip --axis -1 in/ out/",
+        )
+    if wishes.in_place:
+        return [Path(path) for path in paths], None
+    return [Path(path) for path in paths[:-1]], Path(paths[-1])
+
+
+def plan_and_ends(request: Request) -> tuple[Plan, Ends]:
+    """Return the plan of a request, and where its images come from and go to."""
+    if request.output == STDIO and not request.wishes.dry_run:
+        _refuse_terminal(sys.stdout, "binary data is not written to a terminal", "| or >")
+    if STDIO in request.inputs:
+        return _from_stdin(request)
+    lists = request.wishes.files_from
+    more = [] if lists is None else listed(lists, null=request.wishes.null)
+    measure = request.sizes
+    plan = make_plan(request.inputs, request.output, listed=more, measure=measure, **request.rules)
+    single = [job.output for job in plan.jobs] == [STDIO]
+    return plan, Ends(Files(), _sink(request, single=single))
+
+
+def _sink(request: Request, *, single: bool) -> Sink:
+    wishes = request.wishes
+    if wishes.check:
+        return CheckSink()
+    if request.output == STDIO:
+        descriptor = 1 if wishes.dry_run else sys.stdout.fileno()
+        return PipeSink(descriptor) if single else TarSink(descriptor)
+    return FileSink(
+        overwrite=wishes.overwrite or wishes.if_newer or wishes.in_place,
+        preserve=wishes.preserve,
+        in_place=wishes.in_place,
+        backup=wishes.backup,
+    )
+
+
+def _from_stdin(request: Request) -> tuple[Plan, Ends]:
+    from cvcli.batch.tar import is_tar, peek
+
+    if len(request.inputs) > 1 or request.wishes.files_from is not None:
+        raise UsageError("-: stdin can't be read beside other inputs")
+    if request.output is None:
+        raise UsageError("-: stdin can't be replaced in place")
+    _refuse_terminal(sys.stdin, "stdin is a terminal", "<")
+    try:
+        head, stream = peek(_stdin())
+    except OSError as error:
+        raise UsageError(f"-: stdin can't be read ({reason(error)})") from None
+    if not head:
+        raise NoInputError("-: nothing came through stdin")
+    if head.startswith(_COMPRESSED):
+        raise UsageError("-: is compressed", tip="unpack it on the way, as with gzip -dc")
+    if is_tar(head):
+        return _from_tar(request, stream, request.output)
+    return _from_image(request, stream.read(), request.output)
+
+
+def _stdin() -> Any:
+    """Return stdin unbuffered: a thread that waits for it must not hold a lock at the end."""
+    if sys.stdin is None:
+        return io.BytesIO()
+    return io.FileIO(sys.stdin.fileno(), closefd=False)
+
+
+def _from_tar(request: Request, stream: Any, output: Path) -> tuple[Plan, Ends]:
+    from cvcli.batch.check import measure_of
+    from cvcli.batch.feed import Feed
+
+    if request.wishes.dry_run:
+        raise UsageError("--dry-run: a tar from stdin is known only once it is read")
+    rules = Rules(**request.rules)
+    if output == STDIO and (rules.replaces or rules.skip_existing or rules.check):
+        raise UsageError("-: has no outputs to be looked at")
+    feed = Feed(
+        stream,
+        output,
+        rules,
+        measure_of(request.chain, request.max_pixels, not request.wishes.no_auto_orient),
+    )
+    ends = Ends(feed.source, _sink(request, single=False), feed)
+    return Plan((), (), (), output), ends
+
+
+def _from_image(request: Request, data: bytes, output: Path) -> tuple[Plan, Ends]:
+    """One image on stdin; in a folder its name is ``stdin``, with the suffix of its format."""
+    from cvcli.batch.check import measure_of
+
+    source = Held()
+    source.hold(0, data, Stamp(0o644, 0, len(data), (0, 0)))
+    measure = measure_of(request.chain, request.max_pixels, not request.wishes.no_auto_orient)
+    plan = plan_files(
+        [Found(os.fspath(STDIO), f"stdin{_suffix(data)}")],
+        output,
+        Rules(**request.rules),
+        lambda paths: [measure(data)],
+    )
+    return plan, Ends(source, _sink(request, single=True))
+
+
+def _suffix(data: bytes) -> str:
+    """Return the suffix that an image's content asks for; none if it is no image."""
+    import cvcli.codecs as codecs
+
+    try:
+        format = codecs.probe(data, None).format
+    except ImageError:
+        return ""
+    try:
+        return codecs.suffix_for_format(format)
+    except ImageError:
+        return f".{format.lower()}"
+
+
+def _refuse_terminal(stream: Any, trouble: str, sign: str) -> None:
+    if stream is None:
+        raise UsageError("-: the stream is closed")
+    if stream.isatty():
+        raise UsageError(f"-: {trouble}", tip=f"use {sign} to connect it to a file or a program")

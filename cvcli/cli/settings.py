@@ -1,0 +1,189 @@
+"""Options and presets from the environment and from a project's file.
+
+The command line goes before ``CVCLI_*`` variables, these before the file: ``cvcli.toml``, or the
+``[tool.cvcli]`` table of ``pyproject.toml``, nearest up the tree from the working folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from cvcli.cli.options import Wishes
+from cvcli.errors import UsageError
+
+# What decides over single runs; a project must not change files by a forgotten line.
+_NEVER = {"dry_run", "check", "in_place", "backup", "files_from", "null", "base"}
+_ALIASES = {"threads": "jobs"}
+_DECISIONS = ("overwrite", "skip_existing", "if_newer")
+_ON_THE_LINE = ("overwrite", "skip-existing", "if-newer", "in-place", "check")
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Values by option, with where each is from, and the chains that have a name."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
+    presets: dict[str, str] = field(default_factory=dict)
+
+
+def load_settings(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
+    """Return what applies to a command line; `UsageError` names the file or variable at fault."""
+    path, table = _nearest(Path.cwd())
+    presets = table.pop("presets", {})
+    found = [_from_file(path, table), _from_environment(environment)]
+    if any(word.partition("=")[0] == f"--{name}" for word in words for name in _ON_THE_LINE):
+        found = [_without_decisions(one) for one in found]
+    elif any(name in found[1] for name in _DECISIONS):
+        found[0] = _without_decisions(found[0])
+    both = found[0] | found[1]
+    return Settings(
+        {name: value for name, (value, _) in both.items()},
+        {name: origin for name, (_, origin) in both.items()},
+        _presets(path, presets),
+    )
+
+
+_Found = dict[str, tuple[Any, str]]
+
+
+def _without_decisions(found: _Found) -> _Found:
+    return {name: item for name, item in found.items() if name not in _DECISIONS}
+
+
+def _nearest(folder: Path) -> tuple[Path, dict[str, Any]]:
+    for place in (folder, *folder.parents):
+        if (own := place / "cvcli.toml").is_file():
+            return own, _read(own)
+        shared = place / "pyproject.toml"
+        if shared.is_file() and b"tool.cvcli" in shared.read_bytes():
+            table: dict[str, Any] = _read(shared).get("tool", {}).get("cvcli", {})
+            return shared, table
+    return Path("cvcli.toml"), {}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: {str(error).lower()}") from None
+
+
+def _kinds() -> dict[str, Any]:
+    hints = get_type_hints(Wishes)
+    return {entry.name: hints[entry.name] for entry in fields(Wishes) if entry.name not in _NEVER}
+
+
+def _from_file(path: Path, table: dict[str, Any]) -> _Found:
+    kinds, found = _kinds(), {}
+    for key, value in table.items():
+        name = key.replace("-", "_")
+        name = _ALIASES.get(name, name)
+        if name not in kinds:
+            raise _unknown(f"{path}: there is no option {key!r}", key, kinds)
+        found[name] = _checked(value, kinds[name], f"{path}: {key}"), str(path)
+    return found
+
+
+def _unknown(message: str, key: str, kinds: dict[str, Any]) -> UsageError:
+    if key.replace("-", "_") in _NEVER:
+        return UsageError(message, tip="it can be given on the command line only")
+    import difflib
+
+    near = difflib.get_close_matches(key, [name.replace("_", "-") for name in kinds], 1)
+    return UsageError(message, tip=f"did you mean {near[0]}?" if near else None)
+
+
+def _from_environment(environment: Mapping[str, str]) -> _Found:
+    found = {}
+    for name, kind in _kinds().items():
+        spellings = [name, *(alias for alias, own in _ALIASES.items() if own == name)]
+        for spelling in spellings:
+            variable = f"CVCLI_{spelling.upper()}"
+            text = environment.get(variable)
+            if text:
+                found[name] = _checked(_of_text(text, kind), kind, variable), variable
+    return found
+
+
+def _base(kind: Any) -> Any:
+    """Return the type of a value: an option that may be left out is a union with None."""
+    return next((one for one in get_args(kind) if one is not type(None)), kind)
+
+
+def _of_text(text: str, kind: Any) -> Any:
+    base = kind if get_origin(kind) is Literal else _base(kind)
+    if base is bool and text.lower() in (*_TRUE, *_FALSE):
+        return text.lower() in _TRUE
+    if base is int and text.strip().lstrip("-").isdigit():
+        return int(text)
+    return text.split() if get_origin(base) is list else text
+
+
+def _checked(value: Any, kind: Any, where: str) -> Any:
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        if value not in choices:
+            raise UsageError(f"{where}: must be one of {', '.join(choices)}, got {value!r}")
+        return value
+    base = _base(kind)
+    wanted, words = {
+        bool: (bool, "true or false"),
+        int: (int, "a whole number"),
+    }.get(base, (str, "a text"))
+    if get_origin(base) is list:
+        if isinstance(value, list) and all(isinstance(one, str) for one in value):
+            return value
+        raise UsageError(f"{where}: must be a list of texts, got {value!r}")
+    if wanted is str and type(value) is int:
+        return str(value)  # as in `max-memory = 500000000`
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise UsageError(f"{where}: must be {words}, got {value!r}")
+    return value
+
+
+def _presets(path: Path, table: Any) -> dict[str, str]:
+    if not isinstance(table, dict):
+        raise UsageError(f"{path}: presets must be a table of chains")
+    for name, chain in table.items():
+        if not isinstance(chain, str):
+            raise UsageError(f"{path}: preset {name} must be a text, got {chain!r}")
+    return dict(table)
+
+
+def expanded(chain: str, presets: Mapping[str, str], within: tuple[str, ...] = ()) -> str:
+    """Return a chain with each step ``:NAME`` replaced by the preset of that name."""
+    from cvcli.ops._grammar import _split
+
+    if ":" not in chain or chain.startswith("@"):
+        return chain
+    pieces = [piece.strip() for piece in _split(chain)]
+    if not any(piece.startswith(":") for piece in pieces):
+        return chain
+    return " | ".join(_step(piece, presets, within) for piece in pieces)
+
+
+def _step(piece: str, presets: Mapping[str, str], within: tuple[str, ...]) -> str:
+    if not piece.startswith(":"):
+        return piece
+    name = piece[1:]
+    if name in within:
+        raise UsageError(f"preset {name}: holds itself")
+    if name not in presets:
+        import difflib
+
+        near = difflib.get_close_matches(name, presets, 1)
+        where = "presets stand in [presets] of cvcli.toml or [tool.cvcli.presets] of pyproject.toml"
+        tip = f"did you mean :{near[0]}?" if near else where
+        raise UsageError(f"there is no preset {name!r}", tip=tip)
+    lines = presets[name].strip().splitlines()
+    return " | ".join(expanded(line.strip(" |"), presets, (*within, name)) for line in lines)

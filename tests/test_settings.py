@@ -1,0 +1,174 @@
+"""Options and presets from the environment and from a project's file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import within
+from test_cli import FLIP, contents, files_in, folder_of
+
+from cvcli.cli.options import nbytes
+from cvcli.cli.settings import expanded, load_settings
+from cvcli.errors import UsageError
+
+
+def cvcli(*words, env=None):
+    """Run the command, whatever it ends with."""
+    done = within.cvcli(*words, code=None, env=env)
+    done.stdout = done.stdout.decode()
+    return done
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder_of(tmp_path / "in", "a.png", "b.png")
+    return tmp_path
+
+
+def test_the_command_line_goes_before_the_environment_and_that_before_the_file(here):
+    Path("cvcli.toml").write_text('format = "webp"\nquiet = true\ninclude = ["a*"]\n')
+    assert cvcli(*FLIP, "in", "one").stderr == ""
+    assert cvcli(*FLIP, "in", "two", env={"CVCLI_FORMAT": "tif"}).stderr == ""
+    words = [*FLIP, "--format", "bmp", "--include", "b*", "in", "three"]
+    assert cvcli(*words, env={"CVCLI_FORMAT": "tif"}).stderr == ""
+    found = [files_in(here / name) for name in ("one", "two", "three")]
+    assert found == [["a.webp"], ["a.tiff"], ["b.bmp"]]
+    # Where they come from can be asked for.
+    done = cvcli("config", env={"CVCLI_FORMAT": "tif"})
+    assert 'format = "tif"  (CVCLI_FORMAT)\n' in done.stdout
+    assert f"quiet = true  ({here / 'cvcli.toml'})\n" in done.stdout
+
+
+def test_the_nearest_file_up_the_tree_counts(here, monkeypatch):
+    (here / "a" / "b").mkdir(parents=True)
+    Path("pyproject.toml").write_text("[tool.cvcli]\nthreads = 3\nskip-existing = true\n")
+    Path("a/pyproject.toml").write_text("[tool.other]\nmax-pixels = 1\n")
+    monkeypatch.chdir(here / "a" / "b")
+    assert load_settings([], {}).values == {"jobs": 3, "skip_existing": True}
+    Path("../cvcli.toml").write_text("max-pixels = 7\n")
+    assert load_settings([], {}).values == {"max_pixels": 7}
+    Path("../cvcli.toml").unlink(), Path("../../pyproject.toml").unlink()
+    assert load_settings([], {}).values == {}
+
+
+def test_a_choice_on_the_line_drops_the_other_choices_of_the_file(here):
+    Path("cvcli.toml").write_text("overwrite = true\nmax-pixels = 7\n")
+    assert load_settings(["flip", "--skip-existing"], {}).values == {"max_pixels": 7}
+    assert load_settings(["flip"], {"CVCLI_IF_NEWER": "1"}).values == {
+        "max_pixels": 7,
+        "if_newer": True,
+    }
+    assert load_settings(["flip"], {"CVCLI_MAX_PIXELS": "9"}).values["overwrite"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("qualitty = 3", "there is no option 'qualitty'"),
+        ("in-place = true", "there is no option 'in-place'"),
+        ('threads = "two"', "threads: must be a whole number, got 'two'"),
+        ("threads = true", "threads: must be a whole number, got True"),
+        ("overwrite = 1", "overwrite: must be true or false, got 1"),
+        ('include = "*.png"', "include: must be a list of texts, got '*.png'"),
+        ('progress = "bar"', "progress: must be one of auto, always, never, got 'bar'"),
+        ("format = 3.5", "format: must be a text, got 3.5"),
+        ("presets = 3", "presets must be a table of chains"),
+        ("[presets]\na = 3", "preset a must be a text, got 3"),
+        ("x = = 3", "cvcli.toml: "),
+    ],
+)
+def test_a_file_that_is_wrong_is_named(here, text, said):
+    Path("cvcli.toml").write_text(text)
+    done = cvcli(*FLIP, "in", "out")
+    assert done.returncode == 2 and said in done.stderr and "cvcli.toml" in done.stderr
+    assert not Path("out").exists()
+    for words in (["--version"], ["--help"], ["flip", "--help"], ["ops"]):
+        assert cvcli(*words).returncode == 0  # nothing to do with it
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"), [("CVCLI_JOBS", "two"), ("CVCLI_QUIET", "maybe"), ("CVCLI_PROGRESS", "x")]
+)
+def test_a_variable_that_is_wrong_is_named(variable, text):
+    done = cvcli(*FLIP, "in", "out", env={variable: text})
+    assert done.returncode == 2 and f"cvcli: {variable}: must be " in done.stderr
+
+
+def test_variables_that_are_no_options_are_let_alone():
+    assert (
+        load_settings([], {"CVCLI_CACHE_DIR": "x", "CVCLI_SIMD": "y", "CVCLI_QUIET": ""}).values
+        == {}
+    )
+
+
+def test_sizes_may_be_numbers(here):
+    Path("cvcli.toml").write_text("max-memory = 500000000\n")
+    assert load_settings([], {}).values == {"max_memory": "500000000"}
+    Path("cvcli.toml").write_text("max-memory = 9\n")
+    done = cvcli(*FLIP, "in", "out")
+    assert done.returncode == 1 and "more than the limit" in done.stderr
+
+
+def test_presets_stand_for_steps(here):
+    Path("pyproject.toml").write_text(
+        "[tool.cvcli.presets]\n"
+        'turn = "flip --axis -1"\n'
+        'both = ":turn | invert"\n'
+        'lines = """\n:turn |\n  invert  # twice\n"""\n'
+    )
+    for number, chain in enumerate([":both", ":turn | invert", "flip --axis -1|:none", ":lines"]):
+        code = 2 if ":none" in chain else 0
+        assert cvcli("run", chain, "-q", "in", f"out{number}").returncode == code
+    wanted = contents(here / "out0")
+    assert len(wanted) == 2
+    assert contents(here / "out1") == wanted == contents(here / "out3")
+    assert ':turn = "flip --axis -1"' in cvcli("config").stdout
+
+
+def test_presets_that_can_not_be():
+    with pytest.raises(UsageError, match="no preset 'thmub'") as caught:
+        expanded(":thmub", {"thumb": "invert"})
+    assert "did you mean :thumb?" in caught.value.tip
+    with pytest.raises(UsageError, match="preset a: holds itself"):
+        expanded(":a", {"a": ":b", "b": "invert | :a"})
+    assert expanded("@file:x", {}) == "@file:x"
+    assert expanded("pad --border ':x'", {}) == "pad --border ':x'"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("500M", 500_000_000), ("2g", 2 * 10**9), ("1.5 KB", 1500), ("4MiB", 4 << 20)],
+)
+def test_sizes(text, size):
+    assert nbytes(text, "--max-memory") == size
+
+
+@pytest.mark.parametrize("text", ["", "M", "-1", "1X", "0", "1e9", "0.1", "3i"])
+def test_sizes_that_are_none(text):
+    with pytest.raises(UsageError, match="--max-memory: must be "):
+        nbytes(text, "--max-memory")
+
+
+@pytest.mark.parametrize(
+    ("words", "at", "offered"),
+    [
+        ("cvcli fl", 1, "flip"),
+        ("cvcli flip --skip", 2, "--skip-existing"),
+        ("cvcli flip --axis 1 --thr", 4, "--threads"),
+        ("cvcli crop --gravity cen", 3, "center"),
+    ],
+)
+def test_shells_are_told_what_may_follow(words, at, offered):
+    asked = {"_CVCLI_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
+    done = cvcli(env=asked)
+    assert offered in done.stdout.split() and done.stderr == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_can_be_installed(shell):
+    done = cvcli(
+        "--show-completion", shell, env={"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    )
+    assert done.returncode == 0 and "_CVCLI_COMPLETE" in done.stdout
