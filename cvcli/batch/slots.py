@@ -41,7 +41,7 @@ class Slot:
         return slot_nbytes(self.plan)
 
 
-def slot_nbytes(plan: MapPlan) -> int:
+def slot_nbytes(plan: Plan) -> int:
     """Return the host memory that an image's pixels take, before and after."""
     return aligned(plan.source.nbytes) + aligned(plan.target.nbytes)
 
