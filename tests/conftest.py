@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -215,23 +216,63 @@ def fresh_python(code, **environment):
     return done.stdout.strip()
 
 
+HOLD = r"""
+extern "C" __global__ void hold(volatile int* open, unsigned long long limit) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+    do {
+        asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
+    } while (!*open && now - begin < limit);
+}
+"""
+
+
+@cache
+def gpu_gate():
+    """A kernel that runs until an integer in host memory is set, at most two seconds."""
+    import cupy
+
+    kernel = cupy.RawKernel(HOLD, "hold")
+
+    def hold(stream, flag):
+        with cupy.cuda.ExternalStream(stream.handle):
+            kernel((1,), (1,), (np.uint64(flag.ctypes.data), np.uint64(2_000_000_000)))
+
+    # It is loaded here, which may wait for the device.
+    hold(cvcli.Stream("cuda:0"), opened := gpu_flag(1))
+    cupy.cuda.Device().synchronize()
+    del opened
+    return hold
+
+
+def gpu_flag(value):
+    import cupy
+
+    memory = cupy.cuda.alloc_pinned_memory(4)
+    flag = np.frombuffer(memory, np.int32, 1)
+    flag[0] = value
+    return flag
+
+
 @contextmanager
 def held(*streams):
-    """Keep streams busy until the block ends; on a GPU for a time longer than it takes."""
-    gate, big = threading.Event(), None
+    """Keep streams busy until the block ends; on a GPU for two seconds at most."""
+    gate, on_gpu = threading.Event(), [stream for stream in streams if stream.device != "cpu"]
+    flag = gpu_flag(0) if on_gpu else [0]
     for stream in streams:
         if stream.device == "cpu":
             open_device("cpu")._streams[stream.handle].put(gate.wait)
-            continue
-        big = big or Tensor.empty((1 << 14, 1 << 14, 1), "uint8", "HWC", stream.device)
-        mine = Tensor.empty(big.shape, "uint8", "HWC", stream.device)
-        for _ in range(2000):
-            cvcli.rotate(big, 90, stream=stream, out=mine)
+        else:
+            gpu_gate()(stream, flag)
     try:
         yield
         assert not any(stream.query() for stream in streams), "it was not held at all"
     finally:
         gate.set()
+        flag[0] = 1
+        # The kernel reads the flag's memory to the end.
+        for stream in on_gpu:
+            stream.sync()
 
 
 KINDS = {"integer", "number", "choice", "level", "color"}

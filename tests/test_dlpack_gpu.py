@@ -151,7 +151,8 @@ def test_lent_memory_is_not_reused_while_its_consumer_may_use_it():
         (cupy.zeros(shape, cupy.uint8) + 1).sum()
         theirs.synchronize()
         array = cupy.asarray(out.cuda())
-        kernel((1,), (1,), (np.int64(200_000_000),))
+        # Long enough for a collection of all that a whole run of tests has left.
+        kernel((1,), (1,), (np.int64(2_000_000_000),))
         copied = array + 1
     del array, out
     gc.collect()

@@ -22,12 +22,13 @@ from cvcli.core.memory import Buffer
 from cvcli.core.stream import Stream, as_stream
 from cvcli.core.tensor import Tensor, form_of
 from cvcli.core.wrap import number_named, wrap
-from cvcli.devices.find import driver
+from cvcli.devices.find import driver, gpu_count
 from cvcli.errors import TensorError
 
 # No stream at all, the legacy default stream, and each thread's own.
 _LAST_SENTINEL = 2
 _POINTER_DEVICE, _NO_DEVICE = 9, -2
+_PAGE_BITS = 21  # GPU memory is mapped by 2 MiB
 _PICTURES = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")
 _NEEDED = {"shape", "typestr", "data", "version"}
 
@@ -158,13 +159,24 @@ def _pointer_attribute() -> Any:
     return prototype(("cuPointerGetAttribute", library))
 
 
+@cache
+def _known_pages() -> set[int] | None:
+    """Return where memory has been found, if there is but one GPU that it can be of."""
+    return set() if gpu_count() == 1 else None
+
+
 def _device_of(pointer: int) -> int:
     """Return the index of the GPU that holds a pointer; 0 for the null one of an empty array."""
+    pages = _known_pages()
+    if pages is not None and pointer >> _PAGE_BITS in pages:
+        return 0
     query, index = _pointer_attribute(), ctypes.c_int()
     if query is None or not pointer:
         return 0
     if query(index, _POINTER_DEVICE, pointer) or index.value == _NO_DEVICE:
         raise TensorError(f"as_tensor: the driver knows no memory at address {pointer:#x}")
+    if pages is not None:
+        pages.add(pointer >> _PAGE_BITS)
     return max(index.value, 0)
 
 

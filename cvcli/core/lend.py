@@ -58,6 +58,17 @@ class CudaView:
 def _stream_to_follow(buffer: Buffer) -> int | None:
     """Return a stream that is behind every use of a buffer so far, or None if there was none."""
     buffer.lent = True
+    marks = buffer.marks
+    writer = marks.writer
+    if writer is not None and not buffer.unordered and not isinstance(writer, Captured):
+        stream = writer.stream
+        if all(mark.stream is stream for mark in marks.readers.values()):
+            return stream._handle or dlpack.LEGACY
+    return _stream_behind_all(buffer)
+
+
+def _stream_behind_all(buffer: Buffer) -> int | None:
+    """The same where there is no one stream yet."""
     engine, stream = engine_of(buffer.device), buffer.producer
     if buffer.unordered and stream is not None:
         engine.hand_over(buffer, stream)
