@@ -62,6 +62,9 @@ template <bool Uniform, bool Moved, bool PlanarIn, bool PlanarOut, class T, int 
 struct Work {
     using Read = Reader<Moved, PlanarIn, T, C, Before>;
     using In = typename Read::Out;
+    using Source = Pixel<T, C>;
+    static constexpr bool kMoved = Moved;
+    static constexpr bool kPlanarIn = PlanarIn;
     static constexpr bool kPlanarOut = PlanarOut;
     static constexpr bool kUniform = Uniform;
 
@@ -80,6 +83,8 @@ struct Work {
         if constexpr (Uniform) return each.first;
         return each.list[index];
     }
+    // The move of an image, which only means something if kMoved.
+    CVCLI_FN const Move& move(int32_t index) const { return move_of<Uniform>(args, index); }
     // A pixel of the pattern through the steps after it and to its place.
     template <class P>
     CVCLI_FN void write(const Image& image, int32_t y, int32_t x, const P& pixel) const {
