@@ -28,6 +28,7 @@ struct AdjustSaturation {
     template <class T>
     CVCLI_FN T blended(float v, float gray) const {
         const float sum = factor * v + gray;
+        if (sizeof(T) < 4) return to_sample<T>(sum);
         const float low = sum < 0.0f ? 0.0f : sum;
         return to_sample<T>(low > white ? white : low);
     }

@@ -8,10 +8,15 @@
 
 namespace cvcli {
 
-using ToHsv = ToHue<Solid::kHsv>;
-using ToHls = ToHue<Solid::kHls>;
-using FromHsv = FromHue<Solid::kHsv>;
-using FromHls = FromHue<Solid::kHls>;
+// The steps of a whole turn are OpenCV's.
+using ToHsv = ToHue<Solid::kHsv, 180>;
+using ToHsvFull = ToHue<Solid::kHsv, 256>;
+using ToHls = ToHue<Solid::kHls, 180>;
+using ToHlsFull = ToHue<Solid::kHls, 255>;
+using FromHsv = FromHue<Solid::kHsv, 180>;
+using FromHsvFull = FromHue<Solid::kHsv, 255>;
+using FromHls = FromHue<Solid::kHls, 180>;
+using FromHlsFull = FromHue<Solid::kHls, 255>;
 using ToYcrcb = ToLuma<false>;
 using ToYuv = ToLuma<true>;
 using FromYcrcb = FromLuma<false>;
@@ -31,9 +36,13 @@ CVCLI_PIXELWISE(cvtcolor_WithoutAlpha, WithoutAlpha)
 CVCLI_PIXELWISE(cvtcolor_ToGray, ToGray)
 CVCLI_PIXELWISE(cvtcolor_FromGray, FromGray)
 CVCLI_PIXELWISE(cvtcolor_ToHsv, ToHsv)
+CVCLI_PIXELWISE(cvtcolor_ToHsvFull, ToHsvFull)
 CVCLI_PIXELWISE(cvtcolor_ToHls, ToHls)
+CVCLI_PIXELWISE(cvtcolor_ToHlsFull, ToHlsFull)
 CVCLI_PIXELWISE(cvtcolor_FromHsv, FromHsv)
+CVCLI_PIXELWISE(cvtcolor_FromHsvFull, FromHsvFull)
 CVCLI_PIXELWISE(cvtcolor_FromHls, FromHls)
+CVCLI_PIXELWISE(cvtcolor_FromHlsFull, FromHlsFull)
 CVCLI_PIXELWISE(cvtcolor_ToYcrcb, ToYcrcb)
 CVCLI_PIXELWISE(cvtcolor_ToYuv, ToYuv)
 CVCLI_PIXELWISE(cvtcolor_FromYcrcb, FromYcrcb)

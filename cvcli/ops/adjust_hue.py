@@ -22,5 +22,5 @@ def adjust_hue(
     """
     if image.channels < 3:
         return identity(image)
-    shifts = ((sixths + 6 * factor) % 6 for sixths in (5, 3, 1))
+    shifts = (1 + (sixths - 1 + 6 * factor) % 6 for sixths in (5, 3, 1))
     return Pixelwise("adjust_hue", (*shifts, 0.0), image.channels, image.dtype)

@@ -23,7 +23,7 @@ def convertto(
 
     Computes v * scale + offset in float32, alpha like any sample; integer results are rounded half
     to even and saturated, NaN gives 0. Nothing is scaled by itself: uint8 images take 257 to
-    uint16 and 1/255 = 0.0039215686 to floats of 0 to 1.
+    uint16 and 1/255 = 0.00392156863 to floats of 0 to 1.
     """
     functor = f"convertto.To{dtype.capitalize()}"
     return Pixelwise(functor, (scale, offset), image.channels, dtype)

@@ -70,9 +70,8 @@ def cvtcolor(
     Values and their scaling are as OpenCV documents them. Gray is 0.299 R + 0.587 G + 0.114 B. In
     uint8 images the hue of HSV and HLS takes 180 steps, 256 with _full; in float32 images it is in
     degrees. Lab and Luv (sRGB, D65) of uint8 are scaled to 0 to 255; in float32 L is 0 to 100.
-    HSV, HLS, Lab and Luv are not defined for uint16. Alpha stays as it is, also where rgb2gray
-    makes gray with alpha; a code that names rgba drops or adds it. CV-CUDA has no code for gray
-    with alpha, and its float32 Lab is scaled differently.
+    HSV, HLS, Lab and Luv are not defined for uint16. Alpha stays as it is, so that rgb2gray makes
+    gray with alpha of it; a code that names rgba drops or adds it.
     """
     source, target = code.removesuffix("_full").split("2")
     _check(image, code, source, target)
@@ -80,7 +79,10 @@ def cvtcolor(
     channels = image.channels
     for name in _functors(source, target, channels):
         channels += _ADDED.get(name, 0)
-        steps.append(_step(name, channels, image.dtype, full=code.endswith("_full")))
+        if code.endswith("_full") and name != "Swapped":
+            name += "Full"
+        data = _light() if name in ("ToCielab", "ToLuv") else b""
+        steps.append(Pixelwise(f"cvtcolor.{name}", (0.0,), channels, image.dtype, data))
     return tuple(steps)
 
 
@@ -125,14 +127,6 @@ def _functors(source: str, target: str, channels: int) -> list[str]:
     if target.endswith("a") and channels in (1, 3):
         found.append("WithAlpha")
     return found
-
-
-def _step(name: str, channels: int, dtype: str, *, full: bool) -> Pixelwise:
-    # Back from 256 steps OpenCV goes by 255.
-    steps = (255.0 if name.startswith("From") else 256.0) if full else 180.0
-    params = (steps if name.endswith(("Hsv", "Hls")) else 0.0,)
-    data = _light() if name in ("ToCielab", "ToLuv") else b""
-    return Pixelwise(f"cvtcolor.{name}", params, channels, dtype, data)
 
 
 @cache

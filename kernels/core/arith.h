@@ -82,14 +82,14 @@ CVCLI_FN float rounded(float v) {
     return (v + kMagic) - kMagic;
 }
 
-// The whole number next to a positive a / b, half up; a and b are whole, a < 2^18 and the quotient
-// is below 2^10. With a quarter added a quotient keeps 1 / (4 b) away from every half, which is
-// much more than the error of the reciprocal.
+// What rounds to the whole number next to a / b, half up; a and b are whole, |a| < 2^18 and the
+// quotient is below 2^10. With a quarter added a quotient keeps 1 / (4 b) away from every half,
+// which is much more than the error of the reciprocal.
 CVCLI_FN float whole_ratio(float a, float b) {
-    return rounded((a + 0.25f) * near_reciprocal(b));
+    return (a + 0.25f) * near_reciprocal(b);
 }
 
-// A whole number from 0 to the dtype's largest as a sample.
+// The sample next to a number from 0 to the dtype's largest.
 template <class T>
 CVCLI_FN T whole_sample(float v) {
     return static_cast<T>(bits_of(v + kMagic));

@@ -12,6 +12,7 @@ struct Swapped {
     static constexpr bool takes() {
         return kColored<C>;
     }
+    CVCLI_FN static constexpr int channel_of(int n) { return n < 3 ? 2 - n : n; }
     template <class T, int C>
     CVCLI_FN Pixel<T, C> operator()(const Pixel<T, C>& in) const {
         Pixel<T, C> out = in;
@@ -27,6 +28,7 @@ struct WithoutAlpha {
     static constexpr bool takes() {
         return C == 4;
     }
+    CVCLI_FN static constexpr int channel_of(int n) { return n; }
     template <class T>
     CVCLI_FN Pixel<T, 3> operator()(const Pixel<T, 4>& in) const {
         return {{in.v[0], in.v[1], in.v[2]}};
@@ -44,6 +46,7 @@ struct WithAlpha {
     static constexpr bool takes() {
         return C == 3;
     }
+    CVCLI_FN static constexpr int channel_of(int n) { return n < 3 ? n : -1; }
     template <class T>
     CVCLI_FN Pixel<T, 4> operator()(const Pixel<T, 3>& in) const {
         return {{in.v[0], in.v[1], in.v[2], opaque<T>()}};
@@ -82,6 +85,7 @@ struct FromGray {
     static constexpr bool takes() {
         return C < 3;
     }
+    CVCLI_FN static constexpr int channel_of(int n) { return n / 3; }
     template <class T, int C>
     CVCLI_FN Pixel<T, C + 2> operator()(const Pixel<T, C>& in) const {
         Pixel<T, C + 2> out;

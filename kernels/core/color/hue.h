@@ -5,21 +5,25 @@
 
 namespace cvcli {
 
-// The largest of three samples, the smallest, their distance, and the hue in sixths of a turn
-// times that distance, from -1 to 5 times it.
+// The largest of three samples, the smallest and their distance; and the hue in sixths of a turn,
+// sector + part / spread, from -1 to 5.
 struct Hue {
     float high;
     float low;
     float spread;
-    float turn;
+    float part;
+    float sector;
+    // The hue times the spread.
+    CVCLI_FN float turn() const { return part + sector * spread; }
 };
 
 CVCLI_FN Hue hue_of(float r, float g, float b, float high, float low) {
-    const float spread = high - low;
-    const float twice = spread + spread;
-    const float turn =
-        high == r ? g - b : (high == g ? (b - r) + twice : (r - g) + (twice + twice));
-    return {high, low, spread, turn};
+    // Values are selected, not differences, so that no compiler makes a branch of it.
+    const bool red = high == r, green = high == g;
+    const float more = red ? g : (green ? b : r);
+    const float less = red ? b : (green ? r : g);
+    const float sector = red ? 0.0f : (green ? 2.0f : 4.0f);
+    return {high, low, high - low, more - less, sector};
 }
 
 template <class T>
@@ -34,25 +38,33 @@ CVCLI_FN Hue hue_of(float r, float g, float b) {
 }
 
 // The fixed point of OpenCV: part * round(4096 * unit / whole) / 4096, half up. All products are
-// whole numbers below 2^22, so no sum here rounds.
+// whole numbers below 2^22, so no sum here rounds. Not yet rounded itself, but off every half.
 CVCLI_FN float fixed_ratio(float part, float unit, float whole) {
     const float factor = rounded(near_quotient(unit, greater_of(whole, 1.0f)));
-    return rounded(exactly_fused(part * factor, 0x1p-12f, 0x1p-13f));
+    return exactly_fused(part * factor, 0x1p-12f, 0x1p-13f);
 }
 
-CVCLI_FN Pixel<uint8_t, 3> hsv_of(const Hue& hue, float steps) {
-    // 4096 * steps / 6, and the same exact for 256 steps.
-    const float turn = steps == 180.0f ? fixed_ratio(hue.turn, 122880.0f, hue.spread)
-                                       : fixed_ratio(hue.turn, 524288.0f, 3.0f * hue.spread);
-    const float h = lesser_of(turn < 0.0f ? turn + steps : turn, 255.0f);
+// A sixth of the steps of a whole turn, as a quotient of whole numbers.
+template <int steps>
+constexpr float kSixth = steps % 6 ? (steps % 3 ? steps : steps / 3) : steps / 6;
+template <int steps>
+constexpr float kSixthOf = steps % 6 ? (steps % 3 ? 6.0f : 2.0f) : 1.0f;
+
+template <int steps>
+CVCLI_FN Pixel<uint8_t, 3> hsv_of(const Hue& hue) {
+    const float turn =
+        fixed_ratio(hue.turn(), 4096.0f * kSixth<steps>, kSixthOf<steps> * hue.spread);
+    const float whole = rounded(turn);
+    const float h = whole + (whole < 0.0f ? float(steps) : 0.0f);
     const float s = fixed_ratio(hue.spread, 1044480.0f, hue.high);
-    return {{whole_sample<uint8_t>(h), whole_sample<uint8_t>(s), whole_sample<uint8_t>(hue.high)}};
+    return {{whole_sample<uint8_t>(steps > 255 ? lesser_of(h, 255.0f) : h),
+             whole_sample<uint8_t>(s), whole_sample<uint8_t>(hue.high)}};
 }
 
 constexpr float kTiny = 1.1920929e-07f;  // FLT_EPSILON
 
 CVCLI_FN float degrees(const Hue& hue, float divisor) {
-    const float angle = hue.turn * (60.0f / divisor);
+    const float angle = hue.part * (60.0f / divisor) + 60.0f * hue.sector;
     return angle < 0.0f ? angle + 360.0f : angle;
 }
 
@@ -63,20 +75,22 @@ CVCLI_FN Pixel<float, 3> hsv_of_floats(const Hue& hue) {
 }
 
 // As OpenCV computes it in floats, a hue just below a whole turn rounds up to it.
-CVCLI_FN float hls_turn(const Hue& hue, float steps) {
-    const float width = greater_of(hue.spread, 1.0f);
-    const float part = steps == 180.0f
-                           ? (30.0f * hue.turn + 0.25f) * near_reciprocal(width)
-                           : (128.0f * hue.turn + 0.25f) * near_reciprocal(3.0f * width);
-    return lesser_of(rounded(part + (hue.turn < 0.0f ? steps : 0.0f)), 255.0f);
+template <int steps>
+CVCLI_FN float hls_turn(const Hue& hue) {
+    const float width = kSixthOf<steps> * greater_of(hue.spread, 1.0f);
+    const float turn = hue.turn();
+    const float part = (kSixth<steps> * turn + 0.25f) * near_reciprocal(width);
+    return part + (turn < 0.0f ? float(steps) : 0.0f);
 }
 
-CVCLI_FN Pixel<uint8_t, 3> hls_of(const Hue& hue, float steps) {
+template <int steps>
+CVCLI_FN Pixel<uint8_t, 3> hls_of(const Hue& hue) {
     const float sum = hue.high + hue.low;
     const float room = greater_of(sum < 255.0f ? sum : 510.0f - sum, 1.0f);
     const float s = whole_ratio(255.0f * hue.spread, room);
-    const float h = hls_turn(hue, steps);
-    return {{whole_sample<uint8_t>(h), whole_sample<uint8_t>(0.5f * sum), whole_sample<uint8_t>(s)}};
+    const float h = hls_turn<steps>(hue);
+    return {
+        {whole_sample<uint8_t>(h), whole_sample<uint8_t>(0.5f * sum), whole_sample<uint8_t>(s)}};
 }
 
 CVCLI_FN Pixel<float, 3> hls_of_floats(const Hue& hue) {
@@ -133,17 +147,19 @@ CVCLI_FN Pixel<float, 3> floats_of(const Pixel<float, 3>& unit) {
 }
 
 // A byte of hue in sixths of a turn; bytes past the last step go round.
-CVCLI_FN float sixths_of(uint8_t hue, float steps) {
-    const float sixths = to_float(hue) * (6.0f / steps);
+template <int steps>
+CVCLI_FN float sixths_of(uint8_t hue) {
+    const float sixths = to_float(hue) * (6.0f / float(steps));
     return sixths >= 6.0f ? sixths - 6.0f : sixths;
 }
 
 // Which of two spaces, so that one struct serves both.
 enum class Solid { kHsv, kHls };
 
-template <Solid solid>
+// `steps` make a whole turn in bytes.
+template <Solid solid, int steps>
 struct ToHue {
-    float steps;
+    float unused;
     template <class T, int C>
     static constexpr bool takes() {
         return kColored<C> && sizeof(T) != 2;
@@ -151,7 +167,7 @@ struct ToHue {
     template <int C>
     CVCLI_FN Pixel<uint8_t, C> operator()(const Pixel<uint8_t, C>& in) const {
         const Hue hue = hue_of(in.v[0], in.v[1], in.v[2]);
-        return with_colors(in, solid == Solid::kHsv ? hsv_of(hue, steps) : hls_of(hue, steps));
+        return with_colors(in, solid == Solid::kHsv ? hsv_of<steps>(hue) : hls_of<steps>(hue));
     }
     template <int C>
     CVCLI_FN Pixel<float, C> operator()(const Pixel<float, C>& in) const {
@@ -160,9 +176,9 @@ struct ToHue {
     }
 };
 
-template <Solid solid>
+template <Solid solid, int steps>
 struct FromHue {
-    float steps;
+    float unused;
     template <class T, int C>
     static constexpr bool takes() {
         return kColored<C> && sizeof(T) != 2;
@@ -173,7 +189,7 @@ struct FromHue {
     }
     template <int C>
     CVCLI_FN Pixel<uint8_t, C> operator()(const Pixel<uint8_t, C>& in) const {
-        const float turn = sixths_of(in.v[0], steps);
+        const float turn = sixths_of<steps>(in.v[0]);
         const float scale = 1.0f / 255.0f;
         return with_colors(
             in, bytes_of(unit(turn, to_float(in.v[1]) * scale, to_float(in.v[2]) * scale)));

@@ -65,13 +65,16 @@ CVCLI_FN Floats xyz_of_lab(const Floats& lab) {
              back_through_curve(fz) * kWhiteZ}};
 }
 
+template <class T>
 CVCLI_FN Floats xyz_of_luv(const Floats& luv) {
     const float l = luv.v[0];
     const float y = back_through_curve((l + 16.0f) * (1.0f / 116.0f));
     const float up = 3.0f * (luv.v[1] + l * kWhiteU);
+    // Black divides 0 by 0; a NaN is cut to 0 in the end, as impossible colours are cut to 0 to 1.
+    // In bytes v* of dark colours is so coarse that the quotient is bounded, as in OpenCV.
     const float inverse = 0.25f / (luv.v[2] + l * kWhiteV);
-    // As in OpenCV, so that colours that do not exist stay finite.
-    const float vp = inverse > 0.25f ? 0.25f : (inverse < -0.25f ? -0.25f : inverse);
+    const float bounded = inverse > 0.25f ? 0.25f : (inverse < -0.25f ? -0.25f : inverse);
+    const float vp = sizeof(T) == 1 ? bounded : inverse;
     return {{y * 3.0f * (up * vp), y, y * ((156.0f * l - up) * vp - 5.0f)}};
 }
 
@@ -133,7 +136,7 @@ struct FromLab {
     template <class T, int C>
     CVCLI_FN Pixel<T, C> operator()(const Pixel<T, C>& in) const {
         const Floats v = loaded(in);
-        const Floats rgb = multiplied(kFromXyz, luv ? xyz_of_luv(v) : xyz_of_lab(v));
+        const Floats rgb = multiplied(kFromXyz, luv ? xyz_of_luv<T>(v) : xyz_of_lab(v));
         Pixel<T, C> out = in;
         for (int c = 0; c < 3; ++c) {
             out.v[c] = to_sample<T>(srgb_of(clipped(rgb.v[c])) * kWhite<T>);

@@ -78,10 +78,10 @@ struct FromLuma {
         const int32_t cr = int32_t(in.v[yuv ? 2 : 1]) - kMiddle<T>;
         const int32_t cb = int32_t(in.v[yuv ? 1 : 2]) - kMiddle<T>;
         // Luma is added behind the rounding, where it can't overflow.
-        return with_colors(in, Pixel<T, 3>{{raised(in.v[0], cr * k.back_red),
-                                            raised(in.v[0], cr * k.back_green_red +
-                                                                cb * k.back_green_blue),
-                                            raised(in.v[0], cb * k.back_blue)}});
+        return with_colors(
+            in, Pixel<T, 3>{{raised(in.v[0], cr * k.back_red),
+                             raised(in.v[0], cr * k.back_green_red + cb * k.back_green_blue),
+                             raised(in.v[0], cb * k.back_blue)}});
     }
     template <int C>
     CVCLI_FN Pixel<float, C> operator()(const Pixel<float, C>& in) const {
@@ -116,8 +116,8 @@ CVCLI_FN K row_times(const Matrix<K>& k, int row, K a, K b, K c) {
 }
 
 // sRGB primaries, D65 white. The integers are rounded from these.
-constexpr Matrix<float> kToXyz = {{0.412453f, 0.357580f, 0.180423f, 0.212671f, 0.715160f,
-                                   0.072169f, 0.019334f, 0.119193f, 0.950227f}};
+constexpr Matrix<float> kToXyz = {{0.412453f, 0.357580f, 0.180423f, 0.212671f, 0.715160f, 0.072169f,
+                                   0.019334f, 0.119193f, 0.950227f}};
 constexpr Matrix<float> kFromXyz = {{3.240479f, -1.53715f, -0.498535f, -0.969256f, 1.875991f,
                                      0.041556f, 0.055648f, -0.204043f, 1.057311f}};
 constexpr Matrix<int32_t> kFixedToXyz = {{1689, 1465, 739, 871, 2929, 296, 79, 488, 3892}};

@@ -48,8 +48,8 @@ CVCLI_FN void stage_row(const Stage& stage, const Image& src, const RowPart& par
     for (int plane = 0; plane < Stage::Read::kPlanes; ++plane) {
         const uint8_t* from = place_of<W::kPlanarIn, P>(src, plane, part.at_y, part.at_x);
         const uint8_t* row = from - int64_t{part.at_x} * unit;
-        leads[plane] = stage_span<B>(stage.in(plane), from, part.count * unit, row,
-                                     int64_t{src.width} * unit);
+        leads[plane] =
+            stage_span<B>(stage.in(plane), from, part.count * unit, row, int64_t{src.width} * unit);
     }
     __syncwarp();
 }
@@ -61,7 +61,8 @@ CVCLI_FN void load_group(const Stage& stage, const int* leads, int first, uint32
 #pragma unroll
     for (int plane = 0; plane < Read::kPlanes; ++plane) {
         load_words<Read::kPlaneWords, sizeof(typename Read::T)>(
-            words + plane * Read::kPlaneWords, stage.in(plane) + leads[plane] + first * Read::kUnit);
+            words + plane * Read::kPlaneWords,
+            stage.in(plane) + leads[plane] + first * Read::kUnit);
     }
 }
 
@@ -127,7 +128,8 @@ CVCLI_FN void map_part(const W& work, const Stage& stage, const Image& src, cons
     uint8_t* outs[Stage::Write::kPlanes];
 #pragma unroll
     for (int plane = 0; plane < Stage::Write::kPlanes; ++plane) {
-        outs[plane] = stage.out(plane, place_of<W::kPlanarOut, Out>(dst, plane, part.y, part.begin));
+        outs[plane] =
+            stage.out(plane, place_of<W::kPlanarOut, Out>(dst, plane, part.y, part.begin));
     }
     if (part.run) {
         int leads[Stage::Read::kPlanes];
