@@ -7,7 +7,7 @@ import json
 import cv2
 import numpy as np
 import pytest
-from conftest import ROOT, assert_same, noise, run, run_chain
+from conftest import ROOT, assert_same, bits, noise, run, run_chain, sprinkle
 from PIL import Image
 
 import cvcli
@@ -306,6 +306,25 @@ def test_gray_has_no_colour_to_adjust(name, device):
     for channels in (1, 2):
         array = noise((17, 130, channels), "uint8")
         assert_same(run(name, array, {"factor": 0.3}, device), array)
+
+
+FLOAT_CASES = (
+    *(("cvtcolor", {"code": code.lower()}) for space in SPACES for code in codes(space)),
+    ("cvtcolor", {"code": "rgb2gray"}),
+    ("color_twist", {"matrix": MATRIX}),
+    ("adjust_saturation", {"factor": 1.7}),
+    ("adjust_hue", {"factor": 0.2}),
+)
+
+
+@pytest.mark.parametrize("name, case", FLOAT_CASES)
+def test_special_floats_give_one_nan_and_leave_their_neighbours(name, case, device):
+    array = sprinkle(noise((7, 300, 3), "float32"))
+    plain = noise((7, 300, 3), "float32")
+    mixed = np.where(np.arange(300)[:, None] % 2, plain, array)
+    got = run(name, mixed, case, device)
+    assert set(bits(got[np.isnan(got)]).tolist()) <= {0x7FC00000}
+    assert_same(got[:, 1::2].copy(), run(name, plain, case, device)[:, 1::2].copy())
 
 
 def test_every_step_of_a_chain_rounds(device):
