@@ -2,7 +2,7 @@
 // each lane in groups that fill whole words of the result, and put out by 16-byte stores.
 #pragma once
 
-#include "core/pixels.h"
+#include "core/pointwise.h"
 #include "core/span_cuda.h"
 
 namespace cvcli {
@@ -136,13 +136,6 @@ CVCLI_FN void emit_span(uint8_t* dst, const uint8_t* span, int bytes) {
         return copy_chunks<B, 1, FromStage>(dst, span, bytes, 0, Identity{});
     }
     emit_forward<B, 1>(dst, span, bytes, 0, Identity{});
-}
-
-template <bool Planar, class P>
-CVCLI_FN uint8_t* place_of(const Image& image, int32_t plane, int32_t y, int32_t x) {
-    using T = typename P::Sample;
-    T* row = Planar ? plane_row_at<T>(image, plane, y) : row_at<T>(image, y);
-    return reinterpret_cast<uint8_t*>(row + int64_t{x} * (Planar ? 1 : P::kChannels));
 }
 
 }  // namespace cvcli

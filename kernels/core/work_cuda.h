@@ -6,6 +6,14 @@
 
 namespace cvcli {
 
+// Where a pixel lies, or its sample in one plane.
+template <bool Planar, class P>
+CVCLI_FN uint8_t* place_of(const Image& image, int32_t plane, int32_t y, int32_t x) {
+    using T = typename P::Sample;
+    T* row = Planar ? plane_row_at<T>(image, plane, y) : row_at<T>(image, y);
+    return reinterpret_cast<uint8_t*>(row + int64_t{x} * (Planar ? 1 : P::kChannels));
+}
+
 template <bool Planar, class T, int C>
 CVCLI_FN Pixel<T, C> load_pixel(const Image& src, int32_t y, int32_t x) {
     Pixel<T, C> pixel;
