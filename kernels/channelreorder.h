@@ -12,13 +12,14 @@ struct Reorder {
     static constexpr bool takes() {
         return true;
     }
+    CVCLI_FN int channel_of(int n) const { return static_cast<int>(order[n]); }
     template <class T, int C>
     CVCLI_FN Pixel<T, N> operator()(const Pixel<T, C>& pixel) const {
         Pixel<T, N> out;
         for (int n = 0; n < N; ++n) {
             out.v[n] = pixel.v[0];
             for (int c = 1; c < C; ++c) {
-                if (static_cast<int>(order[n]) == c) out.v[n] = pixel.v[c];
+                if (channel_of(n) == c) out.v[n] = pixel.v[c];
             }
         }
         return out;

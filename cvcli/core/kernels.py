@@ -25,7 +25,7 @@ class Packed:
 
 def pattern_of(item: Pass) -> Pattern:
     """Return the pattern of a pass that is no plain map."""
-    return item.pattern or Pixels(item.target)
+    return item.pattern or Pixels(item.source, item.target)
 
 
 def kernel_of(item: Pass, *, uniform: bool) -> Kernel:

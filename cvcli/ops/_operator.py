@@ -146,4 +146,6 @@ def _lower(operator: Operator, params: Mapping[str, Any], spec: ImageSpec) -> Lo
 
 
 def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value

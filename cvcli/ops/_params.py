@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origin
 
 from cvcli.errors import ParameterError
 
@@ -15,6 +15,8 @@ Level = Union[float, str]  # noqa: UP007
 Color = Union[float, str, Sequence[Union[float, str]]]  # noqa: UP007
 # Numbers of channels, 1 to 4 of them.
 Order = Union[int, str, Sequence[int]]  # noqa: UP007
+# One number or many, rows of a matrix in turn; as text with "," between them, rows with ";".
+Numbers = Union[float, str, Sequence[Union[float, Sequence[float]]]]  # noqa: UP007
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Param:
 class Parameter:
     """One parameter of an operator, taken from its signature.
 
-    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color`` or ``order``.
+    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color``, ``order`` or
+    ``numbers``.
     """
 
     operator: str
@@ -115,6 +118,8 @@ def _classify(annotation: Any) -> tuple[str, tuple[str, ...], bool, Param]:
         return "color", (), False, param
     if base == Order:
         return "order", (), False, param
+    if base in (Numbers, Optional[Numbers]):  # noqa: UP045
+        return "numbers", (), base != Numbers, param
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     if optional:
         base = next(arg for arg in get_args(base) if arg is not type(None))
@@ -180,6 +185,20 @@ def _read_order(parameter: Parameter, value: Any) -> tuple[int, ...]:
     return numbers
 
 
+def _read_numbers(parameter: Parameter, value: Any) -> tuple[float, ...]:
+    if isinstance(value, str):
+        value = value.replace(";", ",").split(",")
+    elif hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, Sequence):
+        value = (value,)
+    rows = [item if isinstance(item, list | tuple) else (item,) for item in value]
+    numbers = tuple(_read_number(parameter, item) for row in rows for item in row)
+    if not numbers:
+        raise parameter.fail("at least 1 number", value)
+    return numbers
+
+
 _READERS = {
     "integer": _read_integer,
     "number": _read_number,
@@ -187,12 +206,19 @@ _READERS = {
     "level": _read_level,
     "color": _read_color,
     "order": _read_order,
+    "numbers": _read_numbers,
 }
 
 
 def channels_of(order: Order) -> tuple[int, ...]:
     """Return an order as the numbers of channels it names."""
     return tuple(map(int, [order] if isinstance(order, int | str) else order))
+
+
+def numbers_of(values: Numbers) -> tuple[float, ...]:
+    """Return checked numbers as a tuple."""
+    items = values if isinstance(values, tuple) else (values,)
+    return tuple(map(float, items))
 
 
 def level(value: Level, top: float) -> float:

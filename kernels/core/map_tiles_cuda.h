@@ -4,6 +4,7 @@
 
 #include "core/gather.h"
 #include "core/map_rows_cuda.h"
+#include "core/turn_cuda.h"
 
 namespace cvcli {
 
@@ -17,6 +18,17 @@ struct Tile {
     int32_t height;
     uint8_t* room;
 };
+
+// Pixels that are no whole words are turned by other ways if there are no constants among them.
+template <class T, int C>
+constexpr bool kByWords = sizeof(T) * C % 4 != 0;
+
+template <class T, int C>
+CVCLI_FN constexpr int room_bytes() {
+    constexpr int bytes = Tile<T, C>::kPixels * Tile<T, C>::kPitch + kChunk;
+    if constexpr (kByWords<T, C>) return larger(bytes, TurnRoom<T, C>::kBytes);
+    return bytes;
+}
 
 template <class T, int C>
 CVCLI_FN Tile<T, C> tile_at(const Image& dst, int32_t down, uint8_t* room) {
@@ -67,6 +79,10 @@ CVCLI_FN void map_tile(const Image& src, const Image& dst, const Move& move, con
     const uint64_t places = address(src.data) | src.row_pitch | address(move.constants);
     f.ready();
     __syncwarp();
+    if constexpr (kByWords<T, C>) {
+        const TurnPart part = {tile.x, tile.y, tile.width, tile.height};
+        if (turn_part<T, C>(tile.room, src, dst, move, part, f)) return;
+    }
     if (places % sizeof(Unit) == 0) {
         load_tile<T, C, Unit>(src, move, tile, f);
     } else {
@@ -91,8 +107,7 @@ CVCLI_FN void map_image_tiles(const MapArgs& args, int32_t index, uint8_t* room,
 
 template <bool Uniform, class T, int C, class F>
 CVCLI_FN void map_tiles(const MapArgs& args, const F& functor) {
-    constexpr int N = Tile<T, C>::kPixels;
-    __shared__ __align__(16) uint8_t room[N * Tile<T, C>::kPitch + kChunk];
+    __shared__ __align__(16) uint8_t room[room_bytes<T, C>()];
     const auto f = bind(functor, args);
     for (int32_t index = blockIdx.z; index < args.count; index += gridDim.z) {
         map_image_tiles<Uniform, T, C>(args, index, room, f);

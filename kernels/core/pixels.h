@@ -84,10 +84,14 @@ CVCLI_FN Steps<First, Rest...> steps(const First& first, const Rest&... rest) {
 template <class T>
 CVCLI_FN T to_sample(float value) {
     const float top = static_cast<float>((1u << 8 * sizeof(T)) - 1);
-    if (!(value > 0.0f)) return 0;
-    if (value > top) return static_cast<T>(top);
-    const float magic = 12582912.0f;  // 1.5 * 2^23: adding it leaves no room for a fraction
-    return static_cast<T>(static_cast<int32_t>((value + magic) - magic));
+#if CVCLI_CUDA
+    const float within = fminf(fmaxf(value, 0.0f), top);
+#else
+    const float low = value > 0.0f ? value : 0.0f;
+    const float within = low < top ? low : top;
+#endif
+    // 1.5 * 2^23: adding it leaves no room for a fraction, and the number in the low bits.
+    return static_cast<T>(bits_of(within + 12582912.0f));
 }
 
 template <>

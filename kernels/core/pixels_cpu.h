@@ -1,20 +1,53 @@
-// Host exports of steps on pixels: each over a row.
+// Host exports of steps on pixels: each over a row, by blocks whose channels lie apart.
 #pragma once
 
-#include "core/pixels.h"
+#include "core/channels_cpu.h"
+#include "core/lanes_cpu.h"
 
 namespace cvcli {
+
+// A step on a block of lanes. All lanes are made whatever the count, for loops of a fixed length.
+// The step is a copy of its own, so that it is seen not to change.
+template <class T, int C, class Step, class Out>
+void step_lanes(const Step step, const Lanes<T, C>& __restrict in,
+                Lanes<typename Out::Sample, Out::kChannels>& __restrict out) {
+    for (int i = 0; i < kLanes; ++i) {
+        Pixel<T, C> pixel;
+        for (int c = 0; c < C; ++c) pixel.v[c] = in.v[c][i];
+        const Out result = step(pixel);
+        for (int c = 0; c < Out::kChannels; ++c) out.v[c][i] = result.v[c];
+    }
+}
+
+template <class T, int C, class Step>
+void step_block(const Step& step, const T* from, void* to, int count) {
+    using Out = decltype(step(Pixel<T, C>{}));
+    using U = typename Out::Sample;
+    constexpr int D = Out::kChannels;
+    Lanes<T, C> in;
+    Lanes<U, D> out;
+    T* split[C];
+    const U* joined[D];
+    for (int c = 0; c < C; ++c) split[c] = in.v[c];
+    for (int d = 0; d < D; ++d) joined[d] = out.v[d];
+    if (count < kLanes) std::memset(&in, 0, sizeof in);
+    split_lanes<T, C>(from, split, count);
+    step_lanes<T, C, Step, Out>(step, in, out);
+    join_lanes<U, D>(joined, static_cast<U*>(to), count);
+}
 
 template <class T, int C, class Step>
 void step_row(const Step& step, const void* in, void* out, int64_t width) {
     using Out = decltype(step(Pixel<T, C>{}));
     const uint8_t* from = static_cast<const uint8_t*>(in);
     uint8_t* to = static_cast<uint8_t*>(out);
-    for (int64_t x = 0; x < width; ++x) {
-        Pixel<T, C> pixel;
-        std::memcpy(&pixel, from + x * int64_t{sizeof pixel}, sizeof pixel);
-        const Out result = step(pixel);
-        std::memcpy(to + x * int64_t{sizeof result}, &result, sizeof result);
+    if constexpr (MovesChannels<Step>::value) {
+        return move_channels<Pixel<T, C>, Out>(step, from, to, width);
+    }
+    for (int64_t x = 0; x < width; x += kLanes) {
+        const int count = static_cast<int>(smaller<int64_t>(kLanes, width - x));
+        const T* block = reinterpret_cast<const T*>(from + x * int64_t{sizeof(T)} * C);
+        step_block<T, C>(step, block, to + x * int64_t{sizeof(Out)}, count);
     }
 }
 

@@ -1,6 +1,7 @@
 // Rows read through a gather, from pixels or from planes.
 #pragma once
 
+#include "core/lanes_cpu.h"
 #include "core/map_rows_cpu.h"
 #include "core/pixels.h"
 
@@ -36,15 +37,14 @@ void gather_row(const Image& src, const Move& move, int32_t row, int32_t width, 
     gather_columns<T, C>(src, move, at_y, to, {run.end, width});
 }
 
-// The same where each channel of the image is a plane of its own.
+// Columns of planes, one by one, as gather_columns does them.
 template <class T, int C>
-void planes_row(const Image& src, const Move& move, int32_t row, int32_t width, void* out) {
-    T* to = static_cast<T*>(out);
-    const int32_t at_y = axis_at(move.y, row);
-    for (int32_t x = 0; x < width; ++x) {
+void planes_columns(const Image& src, const Move& move, int32_t at_y, T* out, Part part) {
+    for (int32_t x = part.begin; x < part.end; ++x) {
         const int32_t at_x = axis_at(move.x, x);
         const int32_t number = constant_number(at_y, at_x);
-        for (int c = 0; c < C; ++c, ++to) {
+        for (int c = 0; c < C; ++c) {
+            T* to = out + int64_t{x} * C + c;
             if (number < 0) {
                 *to = plane_row_at<const T>(src, c, at_y)[at_x];
             } else {
@@ -52,6 +52,24 @@ void planes_row(const Image& src, const Move& move, int32_t row, int32_t width, 
             }
         }
     }
+}
+
+// The same where each channel of the image is a plane of its own.
+template <class T, int C>
+void planes_row(const Image& src, const Move& move, int32_t row, int32_t width, void* out) {
+    T* to = static_cast<T*>(out);
+    const int32_t at_y = axis_at(move.y, row);
+    const bool forward = at_y >= 0 && move.x.run_step > 0;
+    const Part run = forward ? run_part(move.x, 0, width) : Part{width, width};
+    planes_columns<T, C>(src, move, at_y, to, {0, run.begin});
+    if (run.begin < run.end) {
+        const T* planes[C];
+        for (int c = 0; c < C; ++c) {
+            planes[c] = plane_row_at<const T>(src, c, at_y) + run_at(move.x, run.begin);
+        }
+        join_lanes<T, C>(planes, to + int64_t{run.begin} * C, run.end - run.begin);
+    }
+    planes_columns<T, C>(src, move, at_y, to, {run.end, width});
 }
 
 }  // namespace cvcli

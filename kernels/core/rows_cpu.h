@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 
+#include "core/lanes_cpu.h"
 #include "core/map_rows_cpu.h"
 #include "core/pixels.h"
 
@@ -141,13 +142,19 @@ class Reader {
     uint8_t* rooms_[2] = {};
 };
 
+template <class S, int C>
+void split_row(const Image& dst, int32_t row, const void* pixels) {
+    S* planes[C];
+    for (int c = 0; c < C; ++c) planes[c] = plane_row_at<S>(dst, c, row);
+    split_lanes<S, C>(static_cast<const S*>(pixels), planes, dst.width);
+}
+
 template <class S>
 void split_planes(const Image& dst, int32_t row, const void* pixels, int32_t channels) {
-    const S* from = static_cast<const S*>(pixels);
-    for (int32_t c = 0; c < channels; ++c) {
-        S* to = plane_row_at<S>(dst, c, row);
-        for (int32_t x = 0; x < dst.width; ++x) to[x] = from[int64_t{x} * channels + c];
-    }
+    if (channels == 1) return split_row<S, 1>(dst, row, pixels);
+    if (channels == 2) return split_row<S, 2>(dst, row, pixels);
+    if (channels == 3) return split_row<S, 3>(dst, row, pixels);
+    split_row<S, 4>(dst, row, pixels);
 }
 
 // Rows of what a pattern gives.

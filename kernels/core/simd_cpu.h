@@ -29,6 +29,9 @@ inline void store_vector(uint8_t* to, Vector bytes) {
 inline Vector permute(Vector bytes, Vector at) {
     return _mm_shuffle_epi8(bytes, at);
 }
+inline Vector merged(Vector bytes, Vector keep, Vector fill) {
+    return _mm_or_si128(_mm_and_si128(bytes, keep), fill);
+}
 
 #elif CVCLI_SIMD == 2
 
@@ -43,6 +46,9 @@ inline void store_vector(uint8_t* to, Vector bytes) {
 }
 inline Vector permute(Vector bytes, Vector at) {
     return _mm512_permutexvar_epi8(at, bytes);
+}
+inline Vector merged(Vector bytes, Vector keep, Vector fill) {
+    return _mm512_or_si512(_mm512_and_si512(bytes, keep), fill);
 }
 
 #endif

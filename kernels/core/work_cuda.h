@@ -6,6 +6,14 @@
 
 namespace cvcli {
 
+// Where a pixel lies, or its sample in one plane.
+template <bool Planar, class P>
+CVCLI_FN uint8_t* place_of(const Image& image, int32_t plane, int32_t y, int32_t x) {
+    using T = typename P::Sample;
+    T* row = Planar ? plane_row_at<T>(image, plane, y) : row_at<T>(image, y);
+    return reinterpret_cast<uint8_t*>(row + int64_t{x} * (Planar ? 1 : P::kChannels));
+}
+
 template <bool Planar, class T, int C>
 CVCLI_FN Pixel<T, C> load_pixel(const Image& src, int32_t y, int32_t x) {
     Pixel<T, C> pixel;
@@ -62,6 +70,9 @@ template <bool Uniform, bool Moved, bool PlanarIn, bool PlanarOut, class T, int 
 struct Work {
     using Read = Reader<Moved, PlanarIn, T, C, Before>;
     using In = typename Read::Out;
+    using Source = Pixel<T, C>;
+    static constexpr bool kMoved = Moved;
+    static constexpr bool kPlanarIn = PlanarIn;
     static constexpr bool kPlanarOut = PlanarOut;
     static constexpr bool kUniform = Uniform;
 
@@ -80,6 +91,8 @@ struct Work {
         if constexpr (Uniform) return each.first;
         return each.list[index];
     }
+    // The move of an image, which only means something if kMoved.
+    CVCLI_FN const Move& move(int32_t index) const { return move_of<Uniform>(args, index); }
     // A pixel of the pattern through the steps after it and to its place.
     template <class P>
     CVCLI_FN void write(const Image& image, int32_t y, int32_t x, const P& pixel) const {

@@ -21,18 +21,32 @@ class PixelsParams(Structure):
     _fields_ = (("frame", params.Frame),)
 
 
+_STAGE_NBYTES = 1920  # kSegmentBytes of kernels/core/geometry.h
+
+
 class Pixels(Pattern):
-    """The identity as a pattern, for passes that are no plain map."""
+    """The identity as a pattern, for passes that are no plain map.
+
+    ``read`` is what the pass reads, before its steps.
+    """
 
     name = "pixels"
+    blocks = 4
 
-    def __init__(self, target: ImageSpec) -> None:
+    def __init__(self, read: ImageSpec, target: ImageSpec) -> None:
         spec = replace(target, planar=False)
         super().__init__(spec, spec)
+        nbytes = max(read.pixel_nbytes, target.pixel_nbytes)
+        # In sixteens, so that parts of an aligned row are aligned.
+        self._part = _STAGE_NBYTES // nbytes // 16 * 16
+
+    @property
+    def template(self) -> tuple[int, ...]:
+        return (self._part,)
 
     @property
     def tile(self) -> tuple[int, int]:
-        return 128, 8
+        return self._part, 8
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -4,7 +4,7 @@
 #include "core/median_net.h"
 #include "core/pattern.h"
 #if !CVCLI_CUDA
-#include "core/lanes_cpu.h"
+#include "core/pack_cpu.h"
 #endif
 
 namespace cvcli {
@@ -140,16 +140,16 @@ void padded_keys(const T* row, int32_t first, int32_t count, int32_t width, Key<
 template <int size, class V, class K>
 void sort_columns_at(const K* const* rows, K* const* sorted, int64_t i) {
     V v[size];
-    for (int k = 0; k < size; ++k) v[k] = load_lanes<V>(rows[k] + i);
+    for (int k = 0; k < size; ++k) v[k] = load_pack<V>(rows[k] + i);
     sort_column(v);
-    for (int k = 0; k < size; ++k) store_lanes(sorted[k] + i, v[k]);
+    for (int k = 0; k < size; ++k) store_pack(sorted[k] + i, v[k]);
 }
 
 // The rows have room for a vector past their end.
 template <int size, class K>
 void sort_columns(const K* const* rows, K* const* sorted, int64_t count) {
-    for (int64_t i = 0; i < count; i += kLaneCount<K>) {
-        sort_columns_at<size, Lanes<K>>(rows, sorted, i);
+    for (int64_t i = 0; i < count; i += kPackCount<K>) {
+        sort_columns_at<size, Pack<K>>(rows, sorted, i);
     }
 }
 
@@ -157,7 +157,7 @@ template <int size, int C, class V, class K>
 V median_at(const K* const* sorted, int64_t i) {
     V v[size][size];
     for (int j = 0; j < size; ++j) {
-        for (int k = 0; k < size; ++k) v[j][k] = load_lanes<V>(sorted[k] + i + j * C);
+        for (int k = 0; k < size; ++k) v[j][k] = load_pack<V>(sorted[k] + i + j * C);
     }
     return median_of_columns(v);
 }
@@ -165,8 +165,8 @@ V median_at(const K* const* sorted, int64_t i) {
 template <int size, int C, class K>
 void medians_of_columns(const K* const* sorted, K* out, int64_t count) {
     int64_t i = 0;
-    for (; i + kLaneCount<K> <= count; i += kLaneCount<K>) {
-        store_lanes(out + i, median_at<size, C, Lanes<K>>(sorted, i));
+    for (; i + kPackCount<K> <= count; i += kPackCount<K>) {
+        store_pack(out + i, median_at<size, C, Pack<K>>(sorted, i));
     }
     for (; i < count; ++i) out[i] = median_at<size, C, K>(sorted, i);
 }

@@ -1,0 +1,29 @@
+// An affine map of red, green and blue; alpha stays.
+#pragma once
+
+#include "core/arith.h"
+
+namespace cvcli {
+
+// Rows of a 3 x 4 matrix; the last column is added, in the units of the image.
+struct ColorTwist {
+    float m[12];
+    template <class T, int C>
+    static constexpr bool takes() {
+        return kColored<C>;
+    }
+    template <class T, int C>
+    CVCLI_FN Pixel<T, C> operator()(const Pixel<T, C>& in) const {
+        const float r = to_float(in.v[0]), g = to_float(in.v[1]), b = to_float(in.v[2]);
+        Pixel<T, C> out = in;
+        for (int c = 0; c < 3; ++c) {
+            const float* row = m + 4 * c;
+            out.v[c] = to_sample<T>(((row[0] * r + row[1] * g) + row[2] * b) + row[3]);
+        }
+        return out;
+    }
+};
+
+}  // namespace cvcli
+
+CVCLI_PIXELWISE(color_twist, ColorTwist)
