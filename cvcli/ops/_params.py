@@ -15,6 +15,8 @@ Level = Union[float, str]  # noqa: UP007
 Color = Union[float, str, Sequence[Union[float, str]]]  # noqa: UP007
 # Numbers of channels, 1 to 4 of them.
 Order = Union[int, str, Sequence[int]]  # noqa: UP007
+# Rows of numbers; as text rows are parted by semicolons, numbers by commas.
+Rows = Union[str, Sequence[Sequence[float]]]  # noqa: UP007
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Param:
 class Parameter:
     """One parameter of an operator, taken from its signature.
 
-    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color`` or ``order``.
+    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color``, ``order``, ``flag`` or
+    ``rows``.
     """
 
     operator: str
@@ -115,12 +118,14 @@ def _classify(annotation: Any) -> tuple[str, tuple[str, ...], bool, Param]:
         return "color", (), False, param
     if base == Order:
         return "order", (), False, param
+    if base == Rows:
+        return "rows", (), False, param
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     if optional:
         base = next(arg for arg in get_args(base) if arg is not type(None))
     if get_origin(base) is Literal:
         return "choice", get_args(base), optional, param
-    return {int: "integer", float: "number"}[base], (), optional, param
+    return {int: "integer", float: "number", bool: "flag"}[base], (), optional, param
 
 
 def _read_integer(parameter: Parameter, value: Any) -> int:
@@ -143,6 +148,15 @@ def _read_number(parameter: Parameter, value: Any) -> float:
     if number != number or number in (float("inf"), float("-inf")):
         raise parameter.fail("finite", value)
     return number
+
+
+def _read_flag(parameter: Parameter, value: Any) -> bool:
+    word = value.lower() if isinstance(value, str) else value
+    if isinstance(word, bool | str) and word in (True, "on", "true", "yes", "1"):
+        return True
+    if isinstance(word, bool | str) and word in (False, "off", "false", "no", "0"):
+        return False
+    raise parameter.fail("on or off", value)
 
 
 def _read_choice(parameter: Parameter, value: Any) -> str:
@@ -180,9 +194,25 @@ def _read_order(parameter: Parameter, value: Any) -> tuple[int, ...]:
     return numbers
 
 
+def _read_rows(parameter: Parameter, value: Any) -> str:
+    """Return rows as text, which hashes and is spelled as the command line takes it."""
+    try:
+        lines = value.split(";") if isinstance(value, str) else list(value)
+        rows = [line.split(",") if isinstance(line, str) else list(line) for line in lines]
+    except TypeError:
+        raise parameter.fail("rows of numbers", value) from None
+    numbers = [[_read_number(parameter, item) for item in row] for row in rows]
+    if not numbers or len({len(row) for row in numbers}) != 1 or not numbers[0]:
+        raise parameter.fail("rows of equally many numbers", value)
+    spelled = (",".join(repr(item).removesuffix(".0") for item in row) for row in numbers)
+    return ";".join(spelled)
+
+
 _READERS = {
     "integer": _read_integer,
     "number": _read_number,
+    "flag": _read_flag,
+    "rows": _read_rows,
     "choice": _read_choice,
     "level": _read_level,
     "color": _read_color,
@@ -193,6 +223,11 @@ _READERS = {
 def channels_of(order: Order) -> tuple[int, ...]:
     """Return an order as the numbers of channels it names."""
     return tuple(map(int, [order] if isinstance(order, int | str) else order))
+
+
+def rows_of(rows: Rows) -> list[list[float]]:
+    """Return checked rows as numbers."""
+    return [list(map(float, row.split(","))) for row in str(rows).split(";")]
 
 
 def level(value: Level, top: float) -> float:

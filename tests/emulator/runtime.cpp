@@ -307,6 +307,7 @@ void check(uintptr_t at, size_t size, bool write, bool atomic, const void* where
         return;
     }
     if (!write && in_range(at, size, &emu_place, &emu_place + 1)) return;
+    if (!write && in_range(at, size, fiber.got, fiber.got + kWarp)) return;
     if (!write && in_range(at, size, now.image, now.shared_end)) return;
     char text[128];
     describe(at, text, sizeof text);
