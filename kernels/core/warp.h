@@ -92,13 +92,16 @@ CVCLI_FN void split_place(float at, int32_t& whole, uint32_t& fraction) {
     }
 }
 
-template <int Filter>
+// Where all places are known to be near, nothing needs to be bounded.
+template <int Filter, bool Near = false>
 CVCLI_FN Place perspective_place(const Homogeneous& origin, const Homogeneous& step) {
     const float w = origin.w + step.w;
     const float scale = w != 0.0f ? 1.0f / w : 0.0f;
+    const float x = (origin.x + step.x) * scale;
+    const float y = (origin.y + step.y) * scale;
     Place place;
-    split_place<Filter>(bounded((origin.x + step.x) * scale), place.x, place.fx);
-    split_place<Filter>(bounded((origin.y + step.y) * scale), place.y, place.fy);
+    split_place<Filter>(Near ? x : bounded(x), place.x, place.fx);
+    split_place<Filter>(Near ? y : bounded(y), place.y, place.fy);
     return place;
 }
 

@@ -20,31 +20,34 @@ constexpr uint32_t kWholeFloat = 0x4b000000u;
 
 // Bilinear for bytes: each of two words of weights takes pairs of neighbours in turn.
 template <int C, class Tap>
-CVCLI_FN Pixel<uint8_t, C> linear_bytes(const Place& place, const Tap& tap) {
+CVCLI_FN Cell<uint8_t, C> linear_bytes(const Place& place, const Tap& tap) {
     const FixedWeights f = fixed_weights(place);
     const uint32_t above = f.w[0][0] | f.w[0][1] << 16;
     const uint32_t below = f.w[1][0] | f.w[1][1] << 16;
     const uint32_t a = tap(0, 0).w[0], b = tap(0, 1).w[0];
     const uint32_t c = tap(1, 0).w[0], d = tap(1, 1).w[0];
-    uint32_t sums[4];
     const uint32_t ab = __byte_perm(a, b, 0x5140);
     const uint32_t cd = __byte_perm(c, d, 0x5140);
-    sums[0] = __dp2a_lo(below, cd, __dp2a_lo(above, ab, kWholeFloat));
-    sums[1] = __dp2a_hi(below, cd, __dp2a_hi(above, ab, kWholeFloat));
+    uint32_t out = rounded_sum(__dp2a_lo(below, cd, __dp2a_lo(above, ab, kWholeFloat)));
+    if constexpr (C == 1) return {{out & 0xff}};
+    const uint32_t second = __dp2a_hi(below, cd, __dp2a_hi(above, ab, kWholeFloat));
+    out = __byte_perm(out, rounded_sum(second), 0x5540);
     if constexpr (C > 2) {
         const uint32_t high_ab = __byte_perm(a, b, 0x7362);
         const uint32_t high_cd = __byte_perm(c, d, 0x7362);
-        sums[2] = __dp2a_lo(below, high_cd, __dp2a_lo(above, high_ab, kWholeFloat));
-        sums[3] = __dp2a_hi(below, high_cd, __dp2a_hi(above, high_ab, kWholeFloat));
+        const uint32_t third = __dp2a_lo(below, high_cd, __dp2a_lo(above, high_ab, kWholeFloat));
+        uint32_t high = rounded_sum(third);
+        if constexpr (C == 4) {
+            const uint32_t last = __dp2a_hi(below, high_cd, __dp2a_hi(above, high_ab, kWholeFloat));
+            high = __byte_perm(high, rounded_sum(last), 0x5540);
+        }
+        out = __byte_perm(out, high, 0x5410);
     }
-    Pixel<uint8_t, C> out;
-#pragma unroll
-    for (int i = 0; i < C; ++i) out.v[i] = static_cast<uint8_t>(rounded_sum(sums[i]));
-    return out;
+    return {{out}};
 }
 
 template <class T, int C, class Tap>
-CVCLI_FN Pixel<T, C> linear_floats(const Place& place, const Tap& tap) {
+CVCLI_FN Cell<T, C> linear_floats(const Place& place, const Tap& tap) {
     const LinearWeights f = linear_weights(place);
     const Cell<T, C> a = tap(0, 0), b = tap(0, 1), c = tap(1, 0), d = tap(1, 1);
     Pixel<T, C> out;
@@ -52,11 +55,11 @@ CVCLI_FN Pixel<T, C> linear_floats(const Place& place, const Tap& tap) {
     for (int i = 0; i < C; ++i) {
         out.v[i] = to_sample<T>(linear_sum(a.real(i), b.real(i), c.real(i), d.real(i), f));
     }
-    return out;
+    return Cell<T, C>::of(out);
 }
 
 template <class T, int C, class Tap>
-CVCLI_FN Pixel<T, C> cubic_floats(const Place& place, const Tap& tap) {
+CVCLI_FN Cell<T, C> cubic_floats(const Place& place, const Tap& tap) {
     const CubicWeights across = cubic_weights(place.fx);
     const CubicWeights down = cubic_weights(place.fy);
     float rows[4][C];
@@ -74,14 +77,14 @@ CVCLI_FN Pixel<T, C> cubic_floats(const Place& place, const Tap& tap) {
     for (int i = 0; i < C; ++i) {
         out.v[i] = to_sample<T>(cubic_sum(rows[0][i], rows[1][i], rows[2][i], rows[3][i], down));
     }
-    return out;
+    return Cell<T, C>::of(out);
 }
 
 // A pixel from its taps, tap(dy, dx) giving those around its place.
 template <int Filter, class T, int C, class Tap>
-CVCLI_FN Pixel<T, C> filtered(const Place& place, const Tap& tap) {
+CVCLI_FN Cell<T, C> filtered(const Place& place, const Tap& tap) {
     if constexpr (Filter == kNearest) {
-        return tap(0, 0).pixel();
+        return tap(0, 0);
     } else if constexpr (Filter == kCubic) {
         return cubic_floats<T, C>(place, tap);
     } else if constexpr (sizeof(T) == 1) {
@@ -91,23 +94,39 @@ CVCLI_FN Pixel<T, C> filtered(const Place& place, const Tap& tap) {
     }
 }
 
-// Every pixel of the tile by make(place), warps taking rows in turn and lanes columns.
-template <int Filter, class W, class Map, class Make>
+// A warp's rows of 32 columns from `left` on: each pixel by make(place).
+template <int Filter, bool Near, bool Fast, int Unroll, class W, class Map, class L, class Make>
+CVCLI_FN void warp_columns(const W& work, const Image& dst, const Map& map, const Tile& tile,
+                           int left, L lanes, const Make& make) {
+    const int first = static_cast<int>(threadIdx.x) / kWarp;
+    auto at = map.at(first, smaller(left + lane(), tile.width - 1));
+    const auto next = map.rows(kBlockWarps);
+#pragma unroll Unroll
+    for (int down = first; down < tile.height; down += kBlockWarps) {
+        const auto cell = finished(work, make(map.template place<Filter, Near>(at)));
+        if constexpr (Fast) {
+            lanes.put(cell.w);
+            lanes.next();
+        } else if (left + lane() < tile.width) {
+            store_pixel<W::kPlanarOut>(dst, tile.y + down, tile.x + left + lane(), cell.pixel());
+        }
+        at.move(next);
+    }
+}
+
+// Every pixel of the tile, warps taking rows in turn and lanes columns.
+template <int Filter, bool Near, int Unroll, class W, class Map, class Make>
 CVCLI_FN void warp_tile(const W& work, const Image& dst, const Map& map, const Tile& tile,
                         const Make& make) {
-    constexpr int step = kBlockWarps;
+    using Out = decltype(finished(work, make(Place{})).pixel());
+    const int first = static_cast<int>(threadIdx.x) / kWarp;
 #pragma unroll 1
     for (int left = 0; left < tile.width; left += kWarp) {
-        const int within = smaller(left + lane(), tile.width - 1);
-        const auto column = map.column(within);
-        int down = static_cast<int>(threadIdx.x) / kWarp;
-        auto row = map.row(down);
-        const auto next = map.rows(step);
-#pragma unroll 2
-        for (; down < tile.height; down += step) {
-            const Place place = map.template place<Filter>(row, column);
-            store_lanes(work, dst, tile.y + down, tile.x + left, make(place));
-            row.move(next);
+        const Lanes<Out> lanes(dst, tile.y + first, tile.x + left, kBlockWarps);
+        if (!W::kPlanarOut && lanes.fast) {
+            warp_columns<Filter, Near, true, Unroll>(work, dst, map, tile, left, lanes, make);
+        } else {
+            warp_columns<Filter, Near, false, 1>(work, dst, map, tile, left, lanes, make);
         }
     }
 }
@@ -137,13 +156,13 @@ CVCLI_FN void warp(const W& work, const Each<WarpParams>& each) {
         const Map map(params, tile, kHalf<Filter>, origins);
         const Box box = map.template box<Filter>();
         if (kKeepsConstants<Filter, T> && params.border == kConstant && box.misses(params.frame)) {
-            const In pixel = border_pixel<T, C>(params);
-            return warp_tile<Filter>(work, dst, map, tile, [&](const Place&) { return pixel; });
+            const auto cell = Cell<T, C>::of(border_pixel<T, C>(params));
+            return warp_tile<Filter, true, 1>(work, dst, map, tile,
+                                              [&](const Place&) { return cell; });
         }
         const Room room(memory, box, params);
         if (!room.fits()) {
-            __syncthreads();
-            warp_tile<Filter>(work, dst, map, tile, [&](const Place& place) {
+            warp_tile<Filter, false, 1>(work, dst, map, tile, [&](const Place& place) {
                 return filtered<Filter, T, C>(place, [&](int dy, int dx) {
                     return far_cell<T, C>(reader, params, place.y + dy, place.x + dx);
                 });
@@ -154,8 +173,9 @@ CVCLI_FN void warp(const W& work, const Each<WarpParams>& each) {
         __syncthreads();
         room.fill(reader);
         __syncthreads();
-        warp_tile<Filter>(work, dst, map, tile, [&](const Place& place) {
-            const int at = room.index(place.y, place.x);
+        const uint32_t origin = room.origin();
+        warp_tile<Filter, true, 2>(work, dst, map, tile, [&](const Place& place) {
+            const int at = room.index(origin, place);
             return filtered<Filter, T, C>(place,
                                           [&](int dy, int dx) { return room.cell(at, dy, dx); });
         });

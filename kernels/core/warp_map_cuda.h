@@ -55,6 +55,7 @@ struct WarpMap<kAffine, High> {
             y += by.y;
         }
     };
+    using At = Step;
     const int64_t* fixed;
     Step first;
     int32_t width;
@@ -69,10 +70,12 @@ struct WarpMap<kAffine, High> {
     }
     CVCLI_FN Step column(int x) const { return {fixed[0] * x, fixed[3] * x}; }
     CVCLI_FN Step rows(int count) const { return {fixed[1] * count, fixed[4] * count}; }
-    CVCLI_FN Step row(int y) const { return {first.x + fixed[1] * y, first.y + fixed[4] * y}; }
-    template <int Filter>
-    CVCLI_FN Place place(const Step& row, const Step& column) const {
-        return affine_place(row.x + column.x, row.y + column.y);
+    CVCLI_FN At at(int y, int x) const {
+        return {first.x + fixed[1] * y + fixed[0] * x, first.y + fixed[4] * y + fixed[3] * x};
+    }
+    template <int Filter, bool Near>
+    CVCLI_FN Place place(const At& at) const {
+        return affine_place(at.x, at.y);
     }
     template <int Filter>
     CVCLI_FN Box box() const {
@@ -89,10 +92,9 @@ struct WarpMap<kAffine, High> {
         Outline outline = {{}, {}, 0.25f};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const Step step = column(i == 1 || i == 2 ? width - 1 : 0);
-            const Step down = row(i < 2 ? 0 : height - 1);
-            outline.x[i] = inside(down.x + step.x, box.x);
-            outline.y[i] = inside(down.y + step.y, box.y);
+            const At corner = at(i < 2 ? 0 : height - 1, i == 1 || i == 2 ? width - 1 : 0);
+            outline.x[i] = inside(corner.x, box.x);
+            outline.y[i] = inside(corner.y, box.y);
         }
         return outline;
     }
@@ -111,13 +113,13 @@ struct WarpMap<kPerspective, High> {
     struct Memory {
         float4 origins[High][2];
     };
-    struct Row {
-        int y;
-        CVCLI_FN void move(const Row& by) { y += by.y; }
+    struct Step {
+        int rows;
     };
-    struct Column {
+    struct At {
+        const float4* origin;
         Homogeneous step;
-        int anchor;
+        CVCLI_FN void move(const Step& by) { origin += 2 * by.rows; }
     };
     const WarpParams& params;
     Tile tile;
@@ -138,16 +140,15 @@ struct WarpMap<kPerspective, High> {
         }
         __syncthreads();
     }
-    CVCLI_FN Column column(int right) const {
+    CVCLI_FN Step rows(int count) const { return {count}; }
+    CVCLI_FN At at(int down, int right) const {
         const int32_t from = x % kAnchor + right;
-        return {step_by(params, from % kAnchor), from / kAnchor};
+        return {&origins[down][from / kAnchor], step_by(params, from % kAnchor)};
     }
-    CVCLI_FN Row row(int down) const { return {down}; }
-    CVCLI_FN Row rows(int count) const { return {count}; }
-    template <int Filter>
-    CVCLI_FN Place place(const Row& row, const Column& column) const {
-        const float4 at = origins[row.y][column.anchor];
-        return perspective_place<Filter>({at.x, at.y, at.z}, column.step);
+    template <int Filter, bool Near>
+    CVCLI_FN Place place(const At& at) const {
+        const float4 from = *at.origin;
+        return perspective_place<Filter, Near>({from.x, from.y, from.z}, at.step);
     }
     // Between the corners, whose denominators must be of one sign and not too different: only then
     // do places lie within two pixels of the straight lines from corner to corner.

@@ -89,8 +89,13 @@ struct WarpRoom {
         return box.known && box.width <= kRoom && box.height <= kRows &&
                pitch * box.height <= kRoom;
     }
-    CVCLI_FN int index(int32_t y, int32_t x) const {
-        return (y - box.y) * pitch + (x - box.x) * kWords;
+    // Unsigned, for the pixel (0, 0) may lie far outside.
+    CVCLI_FN uint32_t origin() const {
+        return 0u - (static_cast<uint32_t>(box.y) * pitch + static_cast<uint32_t>(box.x) * kWords);
+    }
+    CVCLI_FN int index(uint32_t origin, const Place& place) const {
+        const uint32_t across = static_cast<uint32_t>(place.x) * kWords + origin;
+        return static_cast<int>(static_cast<uint32_t>(place.y) * pitch + across);
     }
     CVCLI_FN Kept cell(int at, int dy, int dx) const {
         const uint32_t* from = words() + (at + dy * pitch + dx * kWords);
@@ -197,7 +202,8 @@ struct WarpRoom {
         if (larger(y, y + down) < low || smaller(y, y + down) > high) return;
         float first = 0.0f, last = 1.0f;
         if (down != 0.0f) {
-            const float enter = (low - y) / down, leave = (high - y) / down;
+            const float scale = 1.0f / down;
+            const float enter = (low - y) * scale, leave = (high - y) * scale;
             first = larger(first, smaller(enter, leave));
             last = smaller(last, larger(enter, leave));
         }

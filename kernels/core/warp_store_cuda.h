@@ -1,42 +1,21 @@
-// Stores of a warp's 32 neighbouring pixels.
+// Stores of a warp's 32 neighbouring pixels, row after row.
 #pragma once
 
-#include "core/warp_map_cuda.h"
+#include "core/warp_room_cuda.h"
 
 namespace cvcli {
 
-CVCLI_FN uint32_t packed_bytes(const Pixel<uint8_t, 3>& pixel) {
-    return __byte_perm(pixel.v[0] | uint32_t{pixel.v[1]} << 8, pixel.v[2], 0x5410);
-}
-
-// Pixels of three bytes: three lanes of four store a word each, of their own and the next lane's.
-CVCLI_FN void store_words(uint8_t* to, const Pixel<uint8_t, 3>& pixel) {
-    const uint32_t own = packed_bytes(pixel);
-    const uint32_t next = __shfl_down_sync(~0u, own, 1);
-    const int part = lane() % 4;
-    const uint32_t word = own >> part * 8 | next << (24 - part * 8);
-    if (part < 3) reinterpret_cast<uint32_t*>(to)[lane() / 4 * 3 + part] = word;
-}
-
-CVCLI_FN void store_words(uint8_t* to, const Pixel<uint8_t, 1>& pixel) {
-    uint32_t word = pixel.v[0];
-    word |= __shfl_down_sync(~0u, word, 1) << 8;
-    word |= __shfl_down_sync(~0u, word, 2) << 16;
-    if (lane() % 4 == 0) reinterpret_cast<uint32_t*>(to)[lane() / 4] = word;
-}
+// How pixels of so many bytes are stored: each as a whole, as words that lanes make up together,
+// or sample by sample.
+enum class Stores { kWhole, kShared, kSamples };
 
 template <class P>
-constexpr bool kStoresWords = false;
-template <>
-constexpr bool kStoresWords<Pixel<uint8_t, 3>> = true;
-template <>
-constexpr bool kStoresWords<Pixel<uint8_t, 1>> = true;
+constexpr Stores kStores = sizeof(P) == 1 || (sizeof(P) == 3)   ? Stores::kShared
+                           : (sizeof(P) & (sizeof(P) - 1)) == 0 ? Stores::kWhole
+                                                                : Stores::kSamples;
 
-// The type of a pixel as one store, if there is one.
 template <int Bytes>
-struct OneStore {
-    using type = void;
-};
+struct OneStore;
 template <>
 struct OneStore<2> {
     using type = uint16_t;
@@ -54,37 +33,76 @@ struct OneStore<16> {
     using type = uint4;
 };
 
-template <class P>
-CVCLI_FN void store_whole(const Image& dst, int32_t y, int32_t x, const P& pixel) {
-    using Unit = typename OneStore<sizeof(P)>::type;
-    uint8_t* to = row_at<uint8_t>(dst, y) + int64_t{x} * sizeof(P);
-    if (reinterpret_cast<uint64_t>(to) % sizeof(Unit) == 0) {
-        union {
-            P pixel;
-            Unit unit;
-        } both = {pixel};
-        *reinterpret_cast<Unit*>(to) = both.unit;
-    } else {
-        store_pixel<false>(dst, y, x, pixel);
-    }
+CVCLI_FN void store_cell(uint16_t* to, const uint32_t* w) {
+    *to = static_cast<uint16_t>(w[0]);
+}
+CVCLI_FN void store_cell(uint32_t* to, const uint32_t* w) {
+    *to = w[0];
+}
+CVCLI_FN void store_cell(uint2* to, const uint32_t* w) {
+    *to = {w[0], w[1]};
+}
+CVCLI_FN void store_cell(uint4* to, const uint32_t* w) {
+    *to = {w[0], w[1], w[2], w[3]};
 }
 
-// Each lane's pixel of one row, `x` being the first lane's column; those past the row are dropped.
-template <class W, class P>
-CVCLI_FN void store_lanes(const W& work, const Image& dst, int32_t y, int32_t x, const P& pixel) {
-    const auto out = work.after(pixel);
-    using Out = decltype(work.after(pixel));
-    if constexpr (!W::kPlanarOut && kStoresWords<Pixel<typename Out::Sample, Out::kChannels>>) {
-        uint8_t* to = row_at<uint8_t>(dst, y) + int64_t{x} * sizeof(out);
-        if (x + kWarp <= dst.width && reinterpret_cast<uint64_t>(to) % 4 == 0) {
-            return store_words(to, out);
+// This lane's place in rows of pixels P.
+template <class P>
+struct Lanes {
+    static constexpr Stores kHow = kStores<P>;
+    uint8_t* to;
+    int64_t pitch;
+    bool stores;
+    bool fast;
+
+    // From the pixel (y, x) on; lanes past the end of the row store nothing.
+    CVCLI_FN Lanes(const Image& dst, int32_t y, int32_t x, int rows) {
+        constexpr int unit = kHow == Stores::kShared ? 4 : sizeof(P);
+        uint8_t* row = row_at<uint8_t>(dst, y) + int64_t{x} * sizeof(P);
+        const uint64_t skew =
+            reinterpret_cast<uint64_t>(row) | static_cast<uint64_t>(dst.row_pitch);
+        pitch = dst.row_pitch * rows;
+        fast = kHow != Stores::kSamples && skew % unit == 0;
+        stores = x + lane() < dst.width;
+        if constexpr (kHow == Stores::kShared) {
+            const int part = lane() % 4;
+            fast = fast && x + kWarp <= dst.width;
+            stores = part < int(sizeof(P));
+            to = row + (lane() / 4 * sizeof(P) + part) * 4;
+        } else {
+            to = row + lane() * sizeof(P);
         }
     }
-    if (x + lane() >= dst.width) return;
-    if constexpr (!W::kPlanarOut && (sizeof(Out) & (sizeof(Out) - 1)) == 0 && sizeof(Out) > 1) {
-        store_whole(dst, y, x + lane(), out);
+    CVCLI_FN void next() { to += pitch; }
+    // Three lanes of four store a word each, of their own and the next lane's; of single bytes the
+    // first one does.
+    CVCLI_FN void put(const uint32_t* w) const {
+        uint32_t word = w[0];
+        if constexpr (sizeof(P) == 3) {
+            const uint32_t after = __shfl_down_sync(~0u, word, 1);
+            const int shift = lane() % 4 * 8;
+            word = (word & 0xffffffu) >> shift | after << (24 - shift);
+        }
+        if constexpr (sizeof(P) == 1) {
+            word |= __shfl_down_sync(~0u, word, 1) << 8;
+            word |= __shfl_down_sync(~0u, word, 2) << 16;
+        }
+        if constexpr (kHow == Stores::kShared) {
+            if (stores) *reinterpret_cast<uint32_t*>(to) = word;
+        } else if constexpr (kHow == Stores::kWhole) {
+            if (stores) store_cell(reinterpret_cast<typename OneStore<sizeof(P)>::type*>(to), w);
+        }
+    }
+};
+
+// What the steps after the pattern make of a pixel, as words.
+template <class W, class T, int C>
+CVCLI_FN auto finished(const W& work, const Cell<T, C>& cell) {
+    if constexpr (decltype(work.after)::kNone) {
+        return cell;
     } else {
-        store_pixel<W::kPlanarOut>(dst, y, x + lane(), out);
+        const auto out = work.after(cell.pixel());
+        return Cell<typename decltype(out)::Sample, decltype(out)::kChannels>::of(out);
     }
 }
 
