@@ -79,29 +79,42 @@ CVCLI_FN float bounded(float value) {
     return value < most ? value : most;
 }
 
-template <int Filter>
-CVCLI_FN void split_place(float at, int32_t& whole, uint32_t& fraction) {
-    const float below = floor_of(at);
-    const float rest = at - below;
-    whole = static_cast<int32_t>(below);
-    if (Filter == kNearest) {
-        whole += rest >= 0.5f;
-        fraction = 0;
-    } else {
-        fraction = static_cast<uint32_t>(static_cast<int32_t>(rest * 16777216.0f));
-    }
+// A place in units of 2^-16, rounded down, where it fits into 32 bits.
+constexpr float kNear = 32768.0f;
+
+CVCLI_FN int32_t near_units(float at) {
+    return static_cast<int32_t>(floor_of(at * 65536.0f));
 }
 
-// Where all places are known to be near, nothing needs to be bounded.
+template <int Filter>
+CVCLI_FN void split_units(int32_t units, int32_t& whole, uint32_t& fraction) {
+    whole = (units >> 16) + (Filter == kNearest ? units >> 15 & 1 : 0);
+    fraction = static_cast<uint32_t>(units & 65535) << 8;
+}
+
+template <int Filter>
+CVCLI_FN void split_place(float at, int32_t& whole, uint32_t& fraction) {
+    if (at >= -kNear && at < kNear) return split_units<Filter>(near_units(at), whole, fraction);
+    const float below = floor_of(at);
+    split_units<Filter>(static_cast<int32_t>((at - below) * 65536.0f), whole, fraction);
+    whole += static_cast<int32_t>(below);
+}
+
+// Where all places are known to be near, there is less to do.
 template <int Filter, bool Near = false>
 CVCLI_FN Place perspective_place(const Homogeneous& origin, const Homogeneous& step) {
     const float w = origin.w + step.w;
-    const float scale = w != 0.0f ? 1.0f / w : 0.0f;
+    const float scale = Near || w != 0.0f ? 1.0f / w : 0.0f;
     const float x = (origin.x + step.x) * scale;
     const float y = (origin.y + step.y) * scale;
     Place place;
-    split_place<Filter>(Near ? x : bounded(x), place.x, place.fx);
-    split_place<Filter>(Near ? y : bounded(y), place.y, place.fy);
+    if constexpr (Near) {
+        split_units<Filter>(near_units(x), place.x, place.fx);
+        split_units<Filter>(near_units(y), place.y, place.fy);
+    } else {
+        split_place<Filter>(bounded(x), place.x, place.fx);
+        split_place<Filter>(bounded(y), place.y, place.fy);
+    }
     return place;
 }
 

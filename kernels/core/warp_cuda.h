@@ -22,8 +22,8 @@ constexpr uint32_t kWholeFloat = 0x4b000000u;
 template <int C, class Tap>
 CVCLI_FN Cell<uint8_t, C> linear_bytes(const Place& place, const Tap& tap) {
     const FixedWeights f = fixed_weights(place);
-    const uint32_t above = f.w[0][0] | f.w[0][1] << 16;
-    const uint32_t below = f.w[1][0] | f.w[1][1] << 16;
+    const uint32_t above = f.w[0][0] + (f.w[0][1] << 16);
+    const uint32_t below = f.w[1][0] + (f.w[1][1] << 16);
     const uint32_t a = tap(0, 0).w[0], b = tap(0, 1).w[0];
     const uint32_t c = tap(1, 0).w[0], d = tap(1, 1).w[0];
     const uint32_t ab = __byte_perm(a, b, 0x5140);

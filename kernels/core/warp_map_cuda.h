@@ -201,7 +201,7 @@ struct WarpMap<kPerspective, High> {
         const float step = magnitude(params.map[0]) + magnitude(params.map[3]);
         const bool known = negative != positive &&
                            most + kAnchor * magnitude(params.map[6]) <= 64.0f * least &&
-                           far + kAnchor * step <= 32768.0f * least;
+                           far + kAnchor * step <= 0.75f * kNear * least;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             if (!known) corners.x[i] = corners.y[i] = 0.0f;

@@ -80,8 +80,7 @@ struct Lanes {
         uint32_t word = w[0];
         if constexpr (sizeof(P) == 3) {
             const uint32_t after = __shfl_down_sync(~0u, word, 1);
-            const int shift = lane() % 4 * 8;
-            word = (word & 0xffffffu) >> shift | after << (24 - shift);
+            word = __funnelshift_r(__byte_perm(word, after, 0x4210), after >> 8, lane() % 4 * 8);
         }
         if constexpr (sizeof(P) == 1) {
             word |= __shfl_down_sync(~0u, word, 1) << 8;

@@ -55,6 +55,7 @@ class Warp(Pattern):
     """
 
     name = "warp"
+    blocks = 4
     windowed = True
 
     def __init__(
