@@ -82,6 +82,10 @@ CVCLI_FN float bounded(float value) {
 // A place in units of 2^-16, rounded down, where it fits into 32 bits.
 constexpr float kNear = 32768.0f;
 
+CVCLI_FN bool is_near(float at) {
+    return at >= -kNear && at < kNear;
+}
+
 CVCLI_FN int32_t near_units(float at) {
     return static_cast<int32_t>(floor_of(at * 65536.0f));
 }
@@ -94,20 +98,28 @@ CVCLI_FN void split_units(int32_t units, int32_t& whole, uint32_t& fraction) {
 
 template <int Filter>
 CVCLI_FN void split_place(float at, int32_t& whole, uint32_t& fraction) {
-    if (at >= -kNear && at < kNear) return split_units<Filter>(near_units(at), whole, fraction);
+    if (is_near(at)) return split_units<Filter>(near_units(at), whole, fraction);
     const float below = floor_of(at);
     split_units<Filter>(static_cast<int32_t>((at - below) * 65536.0f), whole, fraction);
     whole += static_cast<int32_t>(below);
 }
 
-// Where all places are known to be near, there is less to do.
-template <int Filter, bool Near = false>
-CVCLI_FN Place perspective_place(const Homogeneous& origin, const Homogeneous& step) {
+// Where w is 0 the place is the first pixel.
+template <bool Near = false>
+CVCLI_FN void homogeneous_place(const Homogeneous& origin, const Homogeneous& step, float& x,
+                                float& y) {
     const float w = origin.w + step.w;
     const float scale = Near || w != 0.0f ? 1.0f / w : 0.0f;
-    const float x = (origin.x + step.x) * scale;
-    const float y = (origin.y + step.y) * scale;
+    x = (origin.x + step.x) * scale;
+    y = (origin.y + step.y) * scale;
+}
+
+// Where all places are known to be near, there is less to do.
+template <int Filter, bool Near>
+CVCLI_FN Place perspective_place(const Homogeneous& origin, const Homogeneous& step) {
     Place place;
+    float x, y;
+    homogeneous_place<Near>(origin, step, x, y);
     if constexpr (Near) {
         split_units<Filter>(near_units(x), place.x, place.fx);
         split_units<Filter>(near_units(y), place.y, place.fy);

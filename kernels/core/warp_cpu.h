@@ -49,21 +49,36 @@ struct Places {
             high_y = larger(high_y, y[i]);
         }
     }
-    void put(int32_t i, const Place& place) {
-        x[i] = place.x;
-        y[i] = place.y;
-        fx[i] = place.fx;
-        fy[i] = place.fy;
-    }
 };
+
+// One axis of an affine map over a block, and its extremes, which are at the ends.
+template <int Filter>
+void affine_axis(int64_t first, int64_t step, int32_t count, int32_t* whole, uint32_t* fraction,
+                 int32_t& low, int32_t& high) {
+    for (int32_t i = 0; i < count; ++i) whole[i] = static_cast<int32_t>((first + step * i) >> 32);
+    if constexpr (Filter != kNearest) {
+        for (int32_t i = 0; i < count; ++i) {
+            fraction[i] = (static_cast<uint32_t>(first) + static_cast<uint32_t>(step) * i) >> 8;
+        }
+    }
+    low = smaller(whole[0], whole[count - 1]);
+    high = larger(whole[0], whole[count - 1]);
+}
 
 template <int Filter>
 void affine_places(const WarpParams& params, int32_t column, int32_t row, Places& places) {
     const int64_t* m = params.fixed;
     const int64_t x = m[0] * column + m[1] * row + m[2] + kHalf<Filter>;
     const int64_t y = m[3] * column + m[4] * row + m[5] + kHalf<Filter>;
-    for (int32_t i = 0; i < places.count; ++i) {
-        places.put(i, affine_place(x + m[0] * i, y + m[3] * i));
+    affine_axis<Filter>(x, m[0], places.count, places.x, places.fx, places.low_x, places.high_x);
+    affine_axis<Filter>(y, m[3], places.count, places.y, places.fy, places.low_y, places.high_y);
+}
+
+// One axis of a perspective map over a block whose places are near.
+template <int Filter>
+void near_axis(const float* at, int32_t count, int32_t* whole, uint32_t* fraction) {
+    for (int32_t i = 0; i < count; ++i) {
+        split_units<Filter>(near_units(at[i]), whole[i], fraction[i]);
     }
 }
 
@@ -71,10 +86,25 @@ template <int Filter>
 void perspective_places(const WarpParams& params, int32_t column, int32_t row, Places& places) {
     const int32_t anchor = column - column % kAnchor;
     const Homogeneous origin = origin_at(params, anchor, row);
-    for (int32_t i = 0; i < places.count; ++i) {
-        const Homogeneous step = step_by(params, column - anchor + i);
-        places.put(i, perspective_place<Filter>(origin, step));
+    const Homogeneous by = step_by(params, 1);
+    const int32_t count = places.count, skip = column - anchor;
+    float x[kAnchor], y[kAnchor];
+    int32_t far = 0;
+    for (int32_t i = 0; i < count; ++i) {
+        const float right = static_cast<float>(skip + i);
+        homogeneous_place(origin, {by.x * right, by.y * right, by.w * right}, x[i], y[i]);
     }
+    for (int32_t i = 0; i < count; ++i) far |= !is_near(x[i]) | !is_near(y[i]);
+    if (!far) {
+        near_axis<Filter>(x, places.count, places.x, places.fx);
+        near_axis<Filter>(y, places.count, places.y, places.fy);
+    } else {
+        for (int32_t i = 0; i < places.count; ++i) {
+            split_place<Filter>(bounded(x[i]), places.x[i], places.fx[i]);
+            split_place<Filter>(bounded(y[i]), places.y[i], places.fy[i]);
+        }
+    }
+    places.bound();
 }
 
 // A pixel from its taps, tap(dy, dx) giving those around its place.

@@ -105,10 +105,24 @@ Pixel<T, C> cubic_pixel(const WarpSource<T, C>& source, const Place& place) {
 
 #endif
 
+// Single pixels of a block of bytes, moved four bytes at a time: each goes over the end of the one
+// before it.
+template <int C>
+int32_t nearest_bytes(const WarpSource<uint8_t, C>& source, const Places& places, uint8_t* to) {
+    int32_t i = 0;
+    for (; i < places.count - 1; ++i) {
+        std::memcpy(to + i * C, source.at(places.y[i], places.x[i]), 4);
+    }
+    return i;
+}
+
 // A block whose taps all lie in the source, kSlack columns of it to spare on the right.
 template <int Filter, class T, int C>
 void inner_block(const WarpSource<T, C>& source, const Places& places, T* to) {
     int32_t i = 0;
+    if constexpr (Filter == kNearest && C == 3 && sizeof(T) == 1) {
+        i = nearest_bytes<C>(source, places, to);
+    }
 #if CVCLI_SIMD > 0
     if constexpr (Filter == kCubic && C > 2) {
         for (; i < places.count; ++i) {
@@ -144,7 +158,6 @@ constexpr bool kKeepsConstants = sizeof(T) < 4 || Filter == kNearest;
 
 template <int Filter, class T, int C>
 void warp_block(const WarpSource<T, C>& source, Places& places, T* to) {
-    places.bound();
     if (is_inner<Filter>(source, places)) return inner_block<Filter>(source, places, to);
     const bool constant = source.params.border == kConstant;
     if (kKeepsConstants<Filter, T> && constant && is_outer<Filter>(source, places)) {
