@@ -107,6 +107,9 @@ CVCLI_FN void warp_columns(const W& work, const Image& dst, const Map& map, cons
         if constexpr (Fast) {
             lanes.put(cell.w);
             lanes.next();
+        } else if constexpr (!W::kPlanarOut && sizeof(cell.pixel()) == 3) {
+            uint8_t* row = row_at<uint8_t>(dst, tile.y + down) + int64_t{tile.x + left} * 3;
+            put_anywhere(row, 3 * smaller(kWarp, tile.width - left), cell.w[0]);
         } else if (left + lane() < tile.width) {
             store_pixel<W::kPlanarOut>(dst, tile.y + down, tile.x + left + lane(), cell.pixel());
         }

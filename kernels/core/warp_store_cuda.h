@@ -94,6 +94,26 @@ struct Lanes {
     }
 };
 
+// Three-byte pixels of a row that starts anywhere and may end within the warp: each lane stores
+// the word of memory that is its own, and of the first and the last one only the row's bytes.
+CVCLI_FN void put_anywhere(uint8_t* row, int bytes, uint32_t word) {
+    const int skew = static_cast<int>(reinterpret_cast<uint64_t>(row) & 3);
+    const int at = 4 * lane() - skew;
+    const int pixel = (at + 3) / 3 - 1;
+    const uint32_t first = __shfl_sync(~0u, word, larger(pixel, 0));
+    const uint32_t next = __shfl_sync(~0u, word, smaller(pixel + 1, kWarp - 1));
+    const int shift = (at - 3 * pixel) * 8;
+    const uint32_t own = __funnelshift_r(__byte_perm(first, next, 0x4210), next >> 8, shift);
+    if (at >= 0 && at + 4 <= bytes) {
+        *reinterpret_cast<uint32_t*>(row + at) = own;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        if (at + i >= 0 && at + i < bytes) row[at + i] = static_cast<uint8_t>(own >> i * 8);
+    }
+}
+
 // What the steps after the pattern make of a pixel, as words.
 template <class W, class T, int C>
 CVCLI_FN auto finished(const W& work, const Cell<T, C>& cell) {
