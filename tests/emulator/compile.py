@@ -27,6 +27,7 @@ FLAGS = (
     *("--param", "asan-stack=0", "--param", "asan-globals=0"),
     "-fsanitize=alignment,float-cast-overflow,shift-exponent,bounds,integer-divide-by-zero",
 )
+HEADERS = ("runtime.h", "switch.h", "cuda.h", "cuda_math.h")
 RUNTIME_FLAGS = ("-std=c++17", "-O2", "-g1", "-fPIC", "-shared", "-Wall", "-Wextra")
 HEAD = '#include "cuda.h"\n'
 # The image is everything the library holds; shared variables are all there is in its bss.
@@ -101,7 +102,7 @@ def _compile(source: str, flags: Iterable[str], kept: str) -> Path:
 
 @cache
 def _headers() -> str:
-    return "".join((HERE / name).read_text() for name in ("runtime.h", "cuda.h", "cuda_math.h"))
+    return "".join((HERE / name).read_text() for name in HEADERS)
 
 
 @cache

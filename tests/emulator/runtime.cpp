@@ -3,36 +3,27 @@
 // Threads are fibers of one processor. Which one goes next is drawn from a seed, so that code
 // without the barrier it needs shows. Every access to memory comes by here.
 #include "runtime.h"
+#include "switch.h"
 
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
 
 namespace {
 
-constexpr size_t kStack = 128 << 10;
 constexpr int kMost = 1024;
 constexpr int kWarp = 32;
 enum State { kReady, kAtWarp, kAtBlock, kDone };
 const char* const kStates[] = {"is ready", "waits for its warp", "waits for its block", "is done"};
 
-struct Fiber {
+struct Fiber : Context {
     State state;
     unsigned mask;
     int kind;
     uint64_t value;
     uint64_t got[kWarp];
     int total;
-    char* stack;
-#if defined(__x86_64__)
-    void* at;
-#else
-    ucontext_t at;
-#endif
 };
 
 // Who last wrote and read a byte of shared memory. A reader of -1 is several of one warp.
@@ -56,49 +47,6 @@ unsigned draw(unsigned below) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return static_cast<unsigned>((random_state >> 33) % below);
 }
-
-#if defined(__x86_64__)
-extern "C" void emu_switch(void** save, void* load);
-asm(R"(
-.text
-.globl emu_switch
-emu_switch:
-    pushq %rbp
-    pushq %rbx
-    pushq %r12
-    pushq %r13
-    pushq %r14
-    pushq %r15
-    movq %rsp, (%rdi)
-    movq %rsi, %rsp
-    popq %r15
-    popq %r14
-    popq %r13
-    popq %r12
-    popq %rbx
-    popq %rbp
-    ret
-)");
-void change(Fiber& from, Fiber& to) {
-    emu_switch(&from.at, to.at);
-}
-void prepare(Fiber& fiber, void (*entry)()) {
-    void** top = reinterpret_cast<void**>(fiber.stack + kStack);
-    top[-1] = nullptr;
-    top[-2] = reinterpret_cast<void*>(entry);
-    fiber.at = top - 8;
-}
-#else
-void change(Fiber& from, Fiber& to) {
-    swapcontext(&from.at, &to.at);
-}
-void prepare(Fiber& fiber, void (*entry)()) {
-    getcontext(&fiber.at);
-    fiber.at.uc_stack.ss_sp = fiber.stack;
-    fiber.at.uc_stack.ss_size = kStack;
-    makecontext(&fiber.at, entry, 0);
-}
-#endif
 
 [[noreturn]] void fail(const void* where, const char* format, ...) {
     int used =
