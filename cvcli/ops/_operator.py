@@ -146,6 +146,5 @@ def _lower(operator: Operator, params: Mapping[str, Any], spec: ImageSpec) -> Lo
 
 
 def _hashable(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value

@@ -5,9 +5,10 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Optional, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
 from cvcli.errors import ParameterError
+from cvcli.ops._readers import READERS
 
 # A sample value: a number in the image's own units, or a share of white such as "50%".
 Level = Union[float, str]  # noqa: UP007
@@ -15,19 +16,44 @@ Level = Union[float, str]  # noqa: UP007
 Color = Union[float, str, Sequence[Union[float, str]]]  # noqa: UP007
 # Numbers of channels, 1 to 4 of them.
 Order = Union[int, str, Sequence[int]]  # noqa: UP007
+# A size as text: see `cvcli.ops._geometry`.
+Geometry = NewType("Geometry", str)
 # One number or many, rows of a matrix in turn; as text with "," between them, rows with ";".
 Numbers = Union[float, str, Sequence[Union[float, Sequence[float]]]]  # noqa: UP007
+# Odd lengths of a window: one for both axes, or width and height.
+Window = Union[int, str, tuple[int, int]]  # noqa: UP007
+# Rows of numbers; as text rows are parted by semicolons, numbers by commas.
+Rows = Union[str, Sequence[Sequence[float]]]  # noqa: UP007
+
+_KINDS: dict[Any, str] = {
+    int: "integer",
+    float: "number",
+    bool: "flag",
+    Level: "level",
+    Color: "color",
+    Order: "order",
+    Geometry: "geometry",
+    Numbers: "numbers",
+    Window: "window",
+    Rows: "rows",
+}
 
 
 @dataclass(frozen=True)
 class Param:
-    """What a parameter means, its inclusive range and step, and its unit."""
+    """What a parameter means, its inclusive range and step, and its unit.
+
+    In a chain and on the command line a ``positional`` one is given as a word without an option;
+    there is at most one, and it is optional. A command that gets an option which excludes it
+    takes none.
+    """
 
     help: str
     min: float | None = None
     max: float | None = None
     multiple: float | None = None
     unit: str = ""
+    positional: bool = False
 
     @property
     def limits(self) -> str:
@@ -44,8 +70,8 @@ class Param:
 class Parameter:
     """One parameter of an operator, taken from its signature.
 
-    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color``, ``order`` or
-    ``numbers``.
+    ``kind`` is ``integer``, ``number``, ``flag``, ``choice``, ``level``, ``color``, ``order``,
+    ``geometry``, ``numbers``, ``window`` or ``rows``.
     """
 
     operator: str
@@ -59,21 +85,23 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        return "--" + self.name.replace("_", "-")
+        """How it is named on the command line and in a chain."""
+        return self.name.upper() if self.param.positional else "--" + self.name.replace("_", "-")
 
     def check(self, value: Any) -> Any:
         """Return a value, given as text or as itself, checked and in its final type."""
         if value is None and self.optional:
             return None
-        value = _READERS[self.kind](self, value)
+        value = READERS[self.kind](self, value)
         if self.kind in ("integer", "number"):
-            self._check_range(value)
+            self.check_range(value)
         return value
 
     def fail(self, constraint: str, value: object) -> ParameterError:
         return ParameterError(f"{self.operator}: {self.name} must be {constraint}, got {value!r}")
 
-    def _check_range(self, value: float) -> None:
+    def check_range(self, value: float) -> None:
+        """Raise `ParameterError` for a number outside the range."""
         low, high = self.param.min, self.param.max
         # Written so that NaN, which compares false with everything, is refused.
         if low is not None and not value >= low:
@@ -112,102 +140,12 @@ def _classify(annotation: Any) -> tuple[str, tuple[str, ...], bool, Param]:
             f"an operator's parameter must be Annotated[type, Param(...)]: {annotation}"
         )
     base, param = get_args(annotation)[:2]
-    if base == Level:
-        return "level", (), False, param
-    if base == Color:
-        return "color", (), False, param
-    if base == Order:
-        return "order", (), False, param
-    if base in (Numbers, Optional[Numbers]):  # noqa: UP045
-        return "numbers", (), base != Numbers, param
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     if optional:
-        base = next(arg for arg in get_args(base) if arg is not type(None))
+        base = Union[tuple(arg for arg in get_args(base) if arg is not type(None))]  # noqa: UP007
     if get_origin(base) is Literal:
         return "choice", get_args(base), optional, param
-    return {int: "integer", float: "number"}[base], (), optional, param
-
-
-def _read_integer(parameter: Parameter, value: Any) -> int:
-    try:
-        number = int(value) if isinstance(value, str) else value
-        if isinstance(number, bool) or int(number) != number:
-            raise ValueError
-        return int(number)
-    except (TypeError, ValueError, OverflowError):
-        raise parameter.fail("an integer", value) from None
-
-
-def _read_number(parameter: Parameter, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise parameter.fail("a number", value) from None
-    except OverflowError:
-        raise parameter.fail("finite", value) from None
-    if number != number or number in (float("inf"), float("-inf")):
-        raise parameter.fail("finite", value)
-    return number
-
-
-def _read_choice(parameter: Parameter, value: Any) -> str:
-    if value not in parameter.choices:
-        raise parameter.fail(f"one of {', '.join(parameter.choices)}", value)
-    return str(value)
-
-
-def _read_level(parameter: Parameter, value: Any) -> float | str:
-    if isinstance(value, str) and value.endswith("%"):
-        return f"{_read_number(parameter, value[:-1])}%".replace(".0%", "%")
-    return _read_number(parameter, value)
-
-
-def _read_color(parameter: Parameter, value: Any) -> tuple[float | str, ...]:
-    if isinstance(value, str):
-        value = value.split(",")
-    elif not isinstance(value, Sequence):
-        value = (value,)
-    if not 1 <= len(value) <= 4:
-        raise parameter.fail("1 to 4 values", value)
-    return tuple(_read_level(parameter, item) for item in value)
-
-
-def _read_order(parameter: Parameter, value: Any) -> tuple[int, ...]:
-    if isinstance(value, str):
-        value = value.split(",")
-    elif not isinstance(value, Sequence):
-        value = (value,)
-    if not 1 <= len(value) <= 4:
-        raise parameter.fail("1 to 4 numbers", value)
-    numbers = tuple(_read_integer(parameter, item) for item in value)
-    if min(numbers) < 0 or max(numbers) > 3:
-        raise parameter.fail("numbers from 0 to 3", value)
-    return numbers
-
-
-def _read_numbers(parameter: Parameter, value: Any) -> tuple[float, ...]:
-    if isinstance(value, str):
-        value = value.replace(";", ",").split(",")
-    elif hasattr(value, "tolist"):
-        value = value.tolist()
-    if not isinstance(value, Sequence):
-        value = (value,)
-    rows = [item if isinstance(item, list | tuple) else (item,) for item in value]
-    numbers = tuple(_read_number(parameter, item) for row in rows for item in row)
-    if not numbers:
-        raise parameter.fail("at least 1 number", value)
-    return numbers
-
-
-_READERS = {
-    "integer": _read_integer,
-    "number": _read_number,
-    "choice": _read_choice,
-    "level": _read_level,
-    "color": _read_color,
-    "order": _read_order,
-    "numbers": _read_numbers,
-}
+    return _KINDS[base], (), optional, param
 
 
 def channels_of(order: Order) -> tuple[int, ...]:
@@ -219,6 +157,17 @@ def numbers_of(values: Numbers) -> tuple[float, ...]:
     """Return checked numbers as a tuple."""
     items = values if isinstance(values, tuple) else (values,)
     return tuple(map(float, items))
+
+
+def sides_of(window: Window) -> tuple[int, int]:
+    """Return the width and height of a checked window."""
+    width, height = map(int, window)  # type: ignore[arg-type]
+    return width, height
+
+
+def rows_of(rows: Rows) -> list[list[float]]:
+    """Return checked rows as numbers."""
+    return [list(map(float, row.split(","))) for row in str(rows).split(";")]
 
 
 def level(value: Level, top: float) -> float:
