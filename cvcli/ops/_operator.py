@@ -146,4 +146,4 @@ def _lower(operator: Operator, params: Mapping[str, Any], spec: ImageSpec) -> Lo
 
 
 def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value

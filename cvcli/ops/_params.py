@@ -15,6 +15,10 @@ Level = Union[float, str]  # noqa: UP007
 Color = Union[float, str, Sequence[Union[float, str]]]  # noqa: UP007
 # Numbers of channels, 1 to 4 of them.
 Order = Union[int, str, Sequence[int]]  # noqa: UP007
+# Odd lengths of a window: one for both axes, or width and height.
+Window = Union[int, str, tuple[int, int]]  # noqa: UP007
+# Rows of numbers; as text rows are parted by semicolons, numbers by commas.
+Rows = Union[str, Sequence[Sequence[float]]]  # noqa: UP007
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Param:
 class Parameter:
     """One parameter of an operator, taken from its signature.
 
-    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color`` or ``order``.
+    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color``, ``order``, ``window``
+    or ``rows``.
     """
 
     operator: str
@@ -109,12 +114,9 @@ def _classify(annotation: Any) -> tuple[str, tuple[str, ...], bool, Param]:
             f"an operator's parameter must be Annotated[type, Param(...)]: {annotation}"
         )
     base, param = get_args(annotation)[:2]
-    if base == Level:
-        return "level", (), False, param
-    if base == Color:
-        return "color", (), False, param
-    if base == Order:
-        return "order", (), False, param
+    for kind, alias in _ALIASES.items():
+        if base in (alias, alias | None):
+            return kind, (), base != alias, param
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     if optional:
         base = next(arg for arg in get_args(base) if arg is not type(None))
@@ -146,7 +148,8 @@ def _read_number(parameter: Parameter, value: Any) -> float:
 
 
 def _read_choice(parameter: Parameter, value: Any) -> str:
-    if value not in parameter.choices:
+    # A choice of numbers may be given as one.
+    if (str(value) if isinstance(value, int) else value) not in parameter.choices:
         raise parameter.fail(f"one of {', '.join(parameter.choices)}", value)
     return str(value)
 
@@ -180,6 +183,35 @@ def _read_order(parameter: Parameter, value: Any) -> tuple[int, ...]:
     return numbers
 
 
+def _read_window(parameter: Parameter, value: Any) -> tuple[int, int]:
+    items = value.split(",") if isinstance(value, str) else value
+    sides = [items] if not isinstance(items, Sequence) else list(items)
+    if not 1 <= len(sides) <= 2:
+        raise parameter.fail("one odd length, or a width and a height", value)
+    lengths = [_read_integer(parameter, side) for side in sides]
+    for length in lengths:
+        parameter._check_range(length)
+        if length % 2 == 0:
+            raise parameter.fail("odd", value)
+    return lengths[0], lengths[-1]
+
+
+def _read_rows(parameter: Parameter, value: Any) -> str:
+    """Return rows as text, which hashes and is spelled as the command line takes it."""
+    try:
+        lines = value.split(";") if isinstance(value, str) else list(value)
+        rows = [line.split(",") if isinstance(line, str) else list(line) for line in lines]
+    except TypeError:
+        raise parameter.fail("rows of numbers", value) from None
+    numbers = [[_read_number(parameter, item) for item in row] for row in rows]
+    if not numbers or len({len(row) for row in numbers}) != 1 or not numbers[0]:
+        raise parameter.fail("rows of equally many numbers", value)
+    spelled = (",".join(repr(item).removesuffix(".0") for item in row) for row in numbers)
+    return ";".join(spelled)
+
+
+_ALIASES = {"level": Level, "color": Color, "order": Order, "window": Window, "rows": Rows}
+
 _READERS = {
     "integer": _read_integer,
     "number": _read_number,
@@ -187,12 +219,25 @@ _READERS = {
     "level": _read_level,
     "color": _read_color,
     "order": _read_order,
+    "window": _read_window,
+    "rows": _read_rows,
 }
 
 
 def channels_of(order: Order) -> tuple[int, ...]:
     """Return an order as the numbers of channels it names."""
     return tuple(map(int, [order] if isinstance(order, int | str) else order))
+
+
+def sides_of(window: Window) -> tuple[int, int]:
+    """Return the width and height of a checked window."""
+    width, height = map(int, window)  # type: ignore[arg-type]
+    return width, height
+
+
+def rows_of(rows: Rows) -> list[list[float]]:
+    """Return checked rows as numbers."""
+    return [list(map(float, row.split(","))) for row in str(rows).split(";")]
 
 
 def level(value: Level, top: float) -> float:
