@@ -33,10 +33,10 @@ def gaussian(
     """Blur with a Gaussian.
 
     Give sigma, the kernel's size or both. A size follows from sigma as in OpenCV's GaussianBlur:
-    2 * round(3 * sigma) + 1 for uint8 images, with 4 instead of 3 for others; a sigma from the
-    size as in its getGaussianKernel: 0.3 * ((size - 1) / 2 - 1) + 0.8 an axis. Weights are worked
-    out in float64 and sum to 1; for uint8 they are multiples of 2^-16. Rows are filtered before
-    columns, in float32, and rounded once. All channels are filtered alike, alpha too, as in
+    round(6 * sigma + 1) for uint8 images, 8 instead of 6 for others, one more if that is even; a
+    sigma from the size as in its getGaussianKernel: 0.3 * ((size - 1) / 2 - 1) + 0.8 an axis.
+    Weights are worked out in float64 and sum to 1; for uint8 they are multiples of 2^-16. Rows are
+    filtered before columns, in float32, and rounded once. All channels are filtered alike, alpha too, as in
     OpenCV and CV-CUDA; CV-CUDA's default border is constant.
     """
     if sigma is None and size is None:
@@ -49,7 +49,7 @@ def gaussian(
 
 
 def _radii(image: ImageSpec, sigma: float | None) -> list[int]:
-    radius = round((sigma or 0.0) * (3 if image.dtype == "uint8" else 4))
+    radius = (round((sigma or 0.0) * (6 if image.dtype == "uint8" else 8) + 1) | 1) // 2
     if 2 * radius + 1 > LARGEST:
         raise ParameterError(
             f"sigma must give a kernel of at most {LARGEST} px, got {2 * radius + 1}",
