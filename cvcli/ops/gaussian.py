@@ -36,8 +36,8 @@ def gaussian(
     round(6 * sigma + 1) for uint8 images, 8 instead of 6 for others, one more if that is even; a
     sigma from the size as in its getGaussianKernel: 0.3 * ((size - 1) / 2 - 1) + 0.8 an axis.
     Weights are worked out in float64 and sum to 1; for uint8 they are multiples of 2^-16. Rows are
-    filtered before columns, in float32, and rounded once. All channels are filtered alike, alpha too, as in
-    OpenCV and CV-CUDA; CV-CUDA's default border is constant.
+    filtered before columns, in float32, and rounded once. All channels are filtered alike, alpha
+    too, as in OpenCV and CV-CUDA; CV-CUDA's default border is constant.
     """
     if sigma is None and size is None:
         raise ParameterError("sigma or size must be given")
