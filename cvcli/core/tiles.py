@@ -35,6 +35,20 @@ def samples_of(image: ImageSpec) -> int:
 
 
 def tile_of(image: ImageSpec, radius_x: int, radius_y: int) -> Tile:
-    """Return the tile of a filter whose window reaches so far on both sides."""
-    threads = 192 if image.channels == 3 else 256
-    return Tile(samples_of(image) // image.channels, _ROWS - 2 * radius_y, threads)
+    """Return the tile of a filter along axes, whose window reaches so far on both sides.
+
+    Its rows are shared by 8 or 16 groups of threads.
+    """
+    groups = 8 if ITEMSIZE[image.dtype] == 1 else 16
+    rows = (_ROWS - 2 * radius_y) // groups * groups
+    return Tile(samples_of(image) // image.channels, rows, threads_of(image))
+
+
+def dense_tile_of(image: ImageSpec) -> Tile:
+    """Return the tile of a small dense filter; its rows are shared by 16 or 32 groups."""
+    return Tile(samples_of(image) // image.channels, _ROWS, threads_of(image))
+
+
+def threads_of(image: ImageSpec) -> int:
+    """Return how many threads make a tile, so that each has as much to do."""
+    return 192 if image.channels == 3 else 256

@@ -86,20 +86,27 @@ CVCLI_FN void filter_lines(const Filter& filter, const uint8_t* room, float* mid
     }
 }
 
-// Four results as they lie in memory.
-CVCLI_FN Words<1> packed(const uint8_t (&v)[4]) {
-    const uint32_t low = __byte_perm(v[0], v[1], 0x0040), high = __byte_perm(v[2], v[3], 0x0040);
-    return {{__byte_perm(low, high, 0x5410)}};
+// Four results as they lie in memory; of each only as many bits as a sample has count.
+template <class T>
+CVCLI_FN Words<sizeof(T)> packed(const uint32_t (&v)[4]) {
+    if constexpr (sizeof(T) == 1) {
+        const uint32_t low = __byte_perm(v[0], v[1], 0x0040);
+        return {{__byte_perm(low, __byte_perm(v[2], v[3], 0x0040), 0x5410)}};
+    } else if constexpr (sizeof(T) == 2) {
+        return {{__byte_perm(v[0], v[1], 0x5410), __byte_perm(v[2], v[3], 0x5410)}};
+    } else {
+        return {{v[0], v[1], v[2], v[3]}};
+    }
 }
-CVCLI_FN Words<2> packed(const uint16_t (&v)[4]) {
-    return {{__byte_perm(v[0], v[1], 0x5410), __byte_perm(v[2], v[3], 0x5410)}};
-}
-CVCLI_FN Words<4> packed(const float (&v)[4]) {
-    return {{bits_of(v[0]), bits_of(v[1]), bits_of(v[2]), bits_of(v[3])}};
+
+template <class T>
+CVCLI_FN uint32_t sample_bits(T sample) {
+    if constexpr (sizeof(T) == 4) return bits_of(sample);
+    return static_cast<uint32_t>(sample);
 }
 
 // The tile's columns through filter.column(sums, results), and each result through
-// filter.sample(value, the image's own sample).
+// filter.sample(value, the image's own sample), which gives its bits.
 template <class Shape, class Filter>
 CVCLI_FN void filter_columns(
     const Filter& filter, const uint8_t* room, const float* middle,
@@ -113,7 +120,7 @@ CVCLI_FN void filter_columns(
     float window[4][reach];
 #pragma unroll
     for (int k = 0; k < reach; ++k) {
-        const int row = smaller(first + k, Shape::kRows - 1);
+        const int row = first + k;
         const float4 four =
             *reinterpret_cast<const float4*>(middle + row * samples + 4 * chunk_place(column));
         window[0][k] = four.x;
@@ -126,14 +133,14 @@ CVCLI_FN void filter_columns(
     for (int i = 0; i < 4; ++i) filter.column(window[i], values[i]);
 #pragma unroll
     for (int r = 0; r < rounds; ++r) {
-        T four[4];
-        const int row = smaller(first + r, Shape::kHeight - 1) + Shape::kRadiusY;
+        uint32_t four[4];
+        const int row = first + r + Shape::kRadiusY;
         const T* own = reinterpret_cast<const T*>(room + row * Shape::kPitch + Shape::kPad);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             four[i] = filter.sample(values[i][r], [&] { return float(own[4 * column + i]); });
         }
-        results[r] = packed(four);
+        results[r] = packed<T>(four);
     }
 }
 

@@ -36,8 +36,8 @@ struct Sums {
         for (int r = 1; r < R; ++r) values[r] = values[r - 1] + (v[r + 2 * RY] - v[r - 1]);
     }
     template <class Own>
-    CVCLI_FN T sample(float value, const Own&) const {
-        if constexpr (sizeof(T) == 1) return static_cast<T>(mean_of_bytes(value, params.share));
+    CVCLI_FN uint32_t sample(float value, const Own&) const {
+        if constexpr (sizeof(T) == 1) return mean_of_bytes(value, params.share);
         return mean_sample<T>(params, static_cast<uint32_t>(value));
     }
 };

@@ -43,7 +43,7 @@ CVCLI_FN void sum_rows(const uint8_t* room, int first, int column, const Tap* ta
 #pragma unroll
     for (int row = 0; row < R + 2 * RY; ++row) {
         LineOf<Shape, G> line;
-        line.read(room + smaller(first + row, Shape::kRows - 1) * Shape::kPitch, column);
+        line.read(room + (first + row) * Shape::kPitch, column);
 #pragma unroll
         for (int r = 0; r < R; ++r) {
             const int dy = row - r;
@@ -69,7 +69,7 @@ CVCLI_FN void blend_rows(const uint8_t* room, int first, int column, const Dense
     using T = typename Shape::Sample;
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-        const int row = smaller(first + r, Shape::kHeight - 1);
+        const int row = first + r;
         const int32_t y = place.source_y + row;
         const T* own = reinterpret_cast<const T*>(room + (row + Shape::kRadiusY) * Shape::kPitch +
                                                   Shape::kPad) +

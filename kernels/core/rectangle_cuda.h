@@ -105,7 +105,7 @@ CVCLI_FN void pick_columns(const uint8_t* middle, Words<1> (&results)[Columns<Sh
     uint32_t words[reach];
 #pragma unroll
     for (int k = 0; k < reach; ++k) {
-        const int row = smaller(Own::row() + k, Shape::kRows - 1);
+        const int row = Own::row() + k;
         words[k] = reinterpret_cast<const uint32_t*>(middle + row * Shape::kRow)[Own::column()];
     }
     pick_run<T, Largest, 2 * Shape::kRadiusY + 1, 4>(words);

@@ -5,11 +5,12 @@
 
 namespace cvcli {
 
-// Results of a blur lie between the least and the largest sample, so they need no saturation.
+// The bits of a result. Those of a blur lie between the least and the largest sample, so they need
+// no saturation.
 template <class T>
-CVCLI_FN T to_bounded_sample(float value) {
-    if constexpr (sizeof(T) == 4) return to_sample<T>(value);
-    return static_cast<T>(bits_of(value + 12582912.0f));
+CVCLI_FN uint32_t bounded_bits(float value) {
+    if constexpr (sizeof(T) == 4) return bits_of(to_sample<T>(value));
+    return bits_of(value + 12582912.0f);
 }
 
 template <class Shape, bool Sharpens>
@@ -41,9 +42,9 @@ struct Weights {
         }
     }
     template <class Own>
-    CVCLI_FN T sample(float value, const Own& own) const {
-        if constexpr (Sharpens) return to_sample<T>(unsharp(own(), value, amount));
-        return to_bounded_sample<T>(value);
+    CVCLI_FN uint32_t sample(float value, const Own& own) const {
+        if constexpr (Sharpens) return sample_bits(to_sample<T>(unsharp(own(), value, amount)));
+        return bounded_bits<T>(value);
     }
 };
 

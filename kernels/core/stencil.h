@@ -97,7 +97,7 @@ static_assert(sizeof(Tap) == 16, "Tap is packed by Python");
 // at least 1 / (2n) away from where it would round the other way.
 CVCLI_FN uint32_t mean_of_bytes(float sum, float share) {
     const float magic = 12582912.0f;
-    return static_cast<uint32_t>(static_cast<int32_t>((sum * share + magic) - magic));
+    return bits_of(sum * share + magic) & 255;
 }
 
 // floor((sum + n / 2) / n) by a product: factor is 2^(31 + shift) / n, rounded up, where

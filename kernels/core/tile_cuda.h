@@ -43,25 +43,15 @@ CVCLI_FN TilePlace tile_place(const Frame& frame, int32_t y, int32_t x) {
     return {y + frame.y0, x + frame.x0, y, x};
 }
 
-// 16 bytes from any address whose words lie in [row, row + bytes); false if they don't.
-CVCLI_FN bool fetch_chunk(const uint8_t* row, int64_t offset, int64_t bytes, uint4& chunk) {
-    const uint8_t* from = row + offset;
-    if (offset < 0 || offset + kChunk > bytes) return false;
-    if ((address(from) & (kChunk - 1)) == 0) {
-        chunk = load_chunk(from);
-        return true;
-    }
-    const int lead = static_cast<int>(address(from) & 3);
-    if (lead && (offset < lead || offset - lead + kChunk + 4 > bytes)) return false;
+// 16 bytes from any address, by the words that hold them.
+CVCLI_FN uint4 load_shifted(const uint8_t* from) {
+    const int lead = static_cast<int>(address(from) & 3), shift = lead * 8;
     const uint32_t* words = reinterpret_cast<const uint32_t*>(from - lead);
     const uint32_t w0 = __ldg(words), w1 = __ldg(words + 1);
     const uint32_t w2 = __ldg(words + 2), w3 = __ldg(words + 3);
     const uint32_t w4 = lead ? __ldg(words + 4) : 0;
-    chunk.x = __funnelshift_r(w0, w1, lead * 8);
-    chunk.y = __funnelshift_r(w1, w2, lead * 8);
-    chunk.z = __funnelshift_r(w2, w3, lead * 8);
-    chunk.w = __funnelshift_r(w3, w4, lead * 8);
-    return true;
+    return {__funnelshift_r(w0, w1, shift), __funnelshift_r(w1, w2, shift),
+            __funnelshift_r(w2, w3, shift), __funnelshift_r(w3, w4, shift)};
 }
 
 // The samples of a chunk that reaches past the image, one by one.
@@ -83,46 +73,75 @@ CVCLI_FN void place_samples(uint8_t* to, const typename Shape::Sample* row, int6
     }
 }
 
-// Copies rows by chunks, all of a thread's loads before its stores.
-template <class Shape, class R>
-CVCLI_FN void load_chunks(const R& reader, uint8_t* room, const TilePlace& place,
-                          const Frame& frame, const Edges& edges) {
+// Rows whose chunks all lie in the image, as most do: a thread takes one chunk of some rows, and
+// has all of its loads under way before its first store.
+template <class Shape, bool Aligned>
+CVCLI_FN void load_inner(const Image& src, uint8_t* room, const TilePlace& place,
+                         const Frame& frame, const Edges& edges) {
+    constexpr int chunks = Shape::kPitch / kChunk, together = Shape::kThreads / chunks;
+    constexpr int rounds = (Shape::kRows + together - 1) / together;
+    const int first = threadIdx.x / chunks, at = threadIdx.x % chunks * kChunk;
+    if (first >= together) return;
+    const int64_t left = int64_t{place.source_x} * Shape::kPixel - Shape::kPad + at;
+    uint4 loaded[rounds];
+#pragma unroll
+    for (int k = 0; k < rounds; ++k) {
+        const int row = first + k * together;
+        if (row >= Shape::kRows) break;
+        const int32_t y =
+            border_index(place.source_y - Shape::kRadiusY + row, frame.height, edges.border);
+        const uint8_t* from = row_at<const uint8_t>(src, y) + left;
+        loaded[k] = Aligned ? load_chunk(from) : load_shifted(from);
+    }
+#pragma unroll
+    for (int k = 0; k < rounds; ++k) {
+        const int row = first + k * together;
+        if (row < Shape::kRows)
+            *reinterpret_cast<uint4*>(room + row * Shape::kPitch + at) = loaded[k];
+    }
+}
+
+// Rows at the sides of the image, chunk by chunk.
+template <class Shape>
+CVCLI_FN void load_outer(const Image& src, uint8_t* room, const TilePlace& place,
+                         const Frame& frame, const Edges& edges) {
     using T = typename Shape::Sample;
     constexpr int chunks = Shape::kPitch / kChunk, total = chunks * Shape::kRows;
-    constexpr int some = 4, step = some * Shape::kThreads;
     const int64_t bytes = int64_t{frame.width} * Shape::kPixel;
     const int64_t left = int64_t{place.source_x} * Shape::kPixel - Shape::kPad;
 #pragma unroll 1
-    for (int base = threadIdx.x; base < total; base += step) {
-        uint4 loaded[some];
-        bool whole[some];
-#pragma unroll
-        for (int k = 0; k < some; ++k) {
-            const int i = base + k * Shape::kThreads;
-            const int32_t y = border_index(place.source_y - Shape::kRadiusY + i / chunks,
-                                           frame.height, edges.border);
-            whole[k] = i < total && y >= 0 &&
-                       fetch_chunk(row_at<const uint8_t>(reader.src, y), left + i % chunks * kChunk,
-                                   bytes, loaded[k]);
-        }
-#pragma unroll
-        for (int k = 0; k < some; ++k) {
-            const int i = base + k * Shape::kThreads;
-            if (whole[k]) *reinterpret_cast<uint4*>(room + i * kChunk) = loaded[k];
-        }
-#pragma unroll
-        for (int k = 0; k < some; ++k) {
-            const int i = base + k * Shape::kThreads;
-            if (whole[k] || i >= total) continue;
-            const int32_t y = border_index(place.source_y - Shape::kRadiusY + i / chunks,
-                                           frame.height, edges.border);
-            const T* row = y < 0 ? nullptr : row_at<const T>(reader.src, y);
-            const int64_t at = (left + i % chunks * kChunk) / int64_t{sizeof(T)};
-            place_samples<Shape>(room + i * kChunk, row, at, edges, frame.width,
-                                 place.source_x - Shape::kRadiusX,
+    for (int i = threadIdx.x; i < total; i += Shape::kThreads) {
+        const int row = i / chunks;
+        const int64_t offset = left + i % chunks * kChunk;
+        const int32_t y =
+            border_index(place.source_y - Shape::kRadiusY + row, frame.height, edges.border);
+        const T* from = y < 0 ? nullptr : row_at<const T>(src, y);
+        const uint8_t* chunk = reinterpret_cast<const uint8_t*>(from) + offset;
+        if (from && offset >= 0 && offset + kChunk <= bytes &&
+            (address(chunk) & (kChunk - 1)) == 0) {
+            *reinterpret_cast<uint4*>(room + i * kChunk) = load_chunk(chunk);
+        } else {
+            place_samples<Shape>(room + i * kChunk, from, offset / int64_t{sizeof(T)}, edges,
+                                 frame.width, place.source_x - Shape::kRadiusX,
                                  place.source_x + Shape::kWidth + Shape::kRadiusX);
         }
     }
+}
+
+template <class Shape>
+CVCLI_FN void load_chunks(const Image& src, uint8_t* room, const TilePlace& place,
+                          const Frame& frame, const Edges& edges) {
+    const int64_t bytes = int64_t{frame.width} * Shape::kPixel;
+    const int64_t left = int64_t{place.source_x} * Shape::kPixel - Shape::kPad;
+    const bool aligned = ((address(src.data) + left | src.row_pitch) & (kChunk - 1)) == 0;
+    // Words around a chunk that lies across them must be in the row too.
+    const int slack = aligned ? 0 : 4;
+    const bool within = left >= slack && left + Shape::kPitch + slack <= bytes;
+    const int32_t top = place.source_y - Shape::kRadiusY;
+    const bool rows = edges.border != kConstant || (top >= 0 && top + Shape::kRows <= frame.height);
+    if (!within || !rows) return load_outer<Shape>(src, room, place, frame, edges);
+    if (aligned) return load_inner<Shape, true>(src, room, place, frame, edges);
+    load_inner<Shape, false>(src, room, place, frame, edges);
 }
 
 // Reads pixels one by one, each through the gather and the steps before.
@@ -159,7 +178,7 @@ template <class Shape, class R>
 CVCLI_FN void load_tile(const R& reader, uint8_t* room, const TilePlace& place, const Frame& frame,
                         const Edges& edges) {
     if constexpr (R::kDirect) {
-        load_chunks<Shape>(reader, room, place, frame, edges);
+        load_chunks<Shape>(reader.src, room, place, frame, edges);
     } else {
         load_pixels<Shape>(reader, room, place, frame, edges);
     }
@@ -188,8 +207,9 @@ template <class Shape, int N>
 struct Columns {
     static constexpr int kColumns = Shape::kRow / (4 * N);
     static constexpr int kGroups = Shape::kThreads / kColumns;
-    static constexpr int kRounds = (Shape::kHeight + kGroups - 1) / kGroups;
+    static constexpr int kRounds = Shape::kHeight / kGroups;
     static_assert(Shape::kThreads % kColumns == 0, "no thread is left over");
+    static_assert(Shape::kHeight % kGroups == 0, "no row is left over");
     CVCLI_FN static int column() { return threadIdx.x % kColumns; }
     CVCLI_FN static int row() { return threadIdx.x / kColumns * kRounds; }
 };
@@ -203,20 +223,23 @@ CVCLI_FN void store_direct(const Image& dst, const TilePlace& place,
     constexpr int samples = 4 * N / int(sizeof(B)), each = 4 / int(sizeof(B));
     const int64_t at = int64_t{place.x} * Shape::kPixel + Own::column() * 4 * N;
     const int64_t left = int64_t{dst.width} * Shape::kPixel - at;
+    const int rows = dst.height - place.y - Own::row();
+    uint8_t* to = row_at<uint8_t>(dst, place.y + Own::row()) + at;
+    if (left >= 4 * N) {
+#pragma unroll
+        for (int r = 0; r < Own::kRounds; ++r) {
+            if (r < rows) store_words<N>(to + r * dst.row_pitch, results[r]);
+        }
+        return;
+    }
 #pragma unroll
     for (int r = 0; r < Own::kRounds; ++r) {
-        const int row = Own::row() + r;
-        if (row >= Shape::kHeight || place.y + row >= dst.height || left <= 0) break;
-        uint8_t* to = row_at<uint8_t>(dst, place.y + row) + at;
-        if (left >= 4 * N) {
-            store_words<N>(to, results[r]);
-            continue;
-        }
 #pragma unroll
         for (int i = 0; i < samples; ++i) {
-            if (i * int(sizeof(B)) >= left) break;
+            if (r >= rows || i * int(sizeof(B)) >= left) break;
             const uint32_t word = results[r].v[i / each];
-            store_sample(to + i * sizeof(B), static_cast<B>(word >> i % each * 8 * sizeof(B)));
+            store_sample(to + r * dst.row_pitch + i * sizeof(B),
+                         static_cast<B>(word >> i % each * 8 * sizeof(B)));
         }
     }
 }
@@ -279,7 +302,6 @@ CVCLI_FN void store_results(const W& work, const Image& dst, const TilePlace& pl
 #pragma unroll
     for (int r = 0; r < Own::kRounds; ++r) {
         const int row = Own::row() + r;
-        if (row >= Shape::kHeight) break;
         store_words<N>(room + row * Shape::kRow + Own::column() * 4 * N, results[r]);
     }
     __syncthreads();

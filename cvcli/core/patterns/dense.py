@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
 from cvcli.core.stencil import Edges, EdgesParams, Tap
-from cvcli.core.tiles import Tile, tile_of
+from cvcli.core.tiles import Tile, dense_tile_of
 from cvcli.devices import params
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Dense(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return tile_of(self.source, *self._radii)
+        return dense_tile_of(self.source)
 
     @property
     def _mask(self) -> int:
