@@ -55,19 +55,23 @@ struct LineOf {
 };
 
 // Four samples of a row of floats lie in one chunk. Which one keeps the chunks that neighbouring
-// threads write, four or two apart, in different banks.
+// threads write, two, four or eight apart, in different banks; Count is how many a row has.
+template <int Count>
 CVCLI_FN int chunk_place(int chunk) {
-    return chunk ^ (chunk >> 3 & 3);
+    return chunk ^ (chunk >> 3 & (Count % 8 == 0 ? 7 : 3));
 }
 
-// How many results a thread makes of a row at once.
-template <class T>
-constexpr int kLineSamples = sizeof(T) == 4 ? 8 : 16;
+// How many results a thread makes of a row at once: the wider the filter, the more of them share
+// what it has to read.
+template <class Shape>
+constexpr int kLineSamples = sizeof(typename Shape::Sample) == 4                           ? 8
+                             : sizeof(typename Shape::Sample) == 1 && Shape::kRadiusX >= 5 ? 32
+                                                                                           : 16;
 
 // The tile's rows through filter.line(floats, results).
 template <class Shape, class Filter>
 CVCLI_FN void filter_lines(const Filter& filter, const uint8_t* room, float* middle) {
-    constexpr int G = kLineSamples<typename Shape::Sample>;
+    constexpr int G = kLineSamples<Shape>;
     constexpr int samples = Shape::kWidth * Shape::kChannels, groups = samples / G;
     static_assert(samples % G == 0 && G % 4 == 0, "rows are whole groups");
 #pragma unroll 1
@@ -79,7 +83,7 @@ CVCLI_FN void filter_lines(const Filter& filter, const uint8_t* room, float* mid
         filter.line(line.v, sums);
 #pragma unroll
         for (int q = 0; q < G / 4; ++q) {
-            const int chunk = chunk_place(group * (G / 4) + q);
+            const int chunk = chunk_place<samples / 4>(group * (G / 4) + q);
             *reinterpret_cast<float4*>(middle + row * samples + 4 * chunk) = {
                 sums[4 * q], sums[4 * q + 1], sums[4 * q + 2], sums[4 * q + 3]};
         }
@@ -121,8 +125,8 @@ CVCLI_FN void filter_columns(
 #pragma unroll
     for (int k = 0; k < reach; ++k) {
         const int row = first + k;
-        const float4 four =
-            *reinterpret_cast<const float4*>(middle + row * samples + 4 * chunk_place(column));
+        const float4 four = *reinterpret_cast<const float4*>(middle + row * samples +
+                                                             4 * chunk_place<samples / 4>(column));
         window[0][k] = four.x;
         window[1][k] = four.y;
         window[2][k] = four.z;

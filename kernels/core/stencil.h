@@ -92,12 +92,13 @@ struct Tap {
 
 static_assert(sizeof(Tap) == 16, "Tap is packed by Python");
 
-// The sum of a window as its mean, half to even: n is odd, so no mean is halfway. The float one is
-// exact for sums of up to 127^2 values of uint8: it is off by at most 255 * 2^-23, and a mean lies
-// at least 1 / (2n) away from where it would round the other way.
+// The sum of a window as its mean, half to even: n is odd, so no mean is halfway. The one of bytes,
+// of whose result the lowest byte counts, is exact for sums of up to 127^2 values of uint8: it is
+// off by at most 255 * 2^-23, and a mean lies at least 1 / (2n) away from where it would round the
+// other way.
 CVCLI_FN uint32_t mean_of_bytes(float sum, float share) {
     const float magic = 12582912.0f;
-    return bits_of(sum * share + magic) & 255;
+    return bits_of(sum * share + magic);
 }
 
 // floor((sum + n / 2) / n) by a product: factor is 2^(31 + shift) / n, rounded up, where

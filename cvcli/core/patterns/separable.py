@@ -76,6 +76,11 @@ class Separable(Pattern):
         return self._tile.threads if self._unrolled else LONG.threads
 
     @property
+    def blocks(self) -> int:  # type: ignore[override]
+        # Wide windows would take all the registers they can get, and leave one block alone.
+        return 3 if self._unrolled and max(self._radii) > 4 else 0
+
+    @property
     def tile(self) -> tuple[int, int]:
         tile = self._tile if self._unrolled else LONG
         return tile.width, tile.height
