@@ -1,0 +1,77 @@
+"""The mean of a window of integers, exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ctypes import Structure, c_float, c_int32, c_uint32
+from typing import TYPE_CHECKING
+
+from cvcli.core.passes import Pattern
+from cvcli.core.stencil import Edges, EdgesParams
+from cvcli.core.tiles import LONG, UNROLLED, Tile, tile_of
+from cvcli.devices import params
+
+if TYPE_CHECKING:
+    from cvcli.core.blocks import Block
+    from cvcli.core.spec import ImageSpec
+
+
+class BoxParams(Structure):
+    """Mirrors the struct of ``kernels/core/patterns/box.h``."""
+
+    _fields_ = (
+        ("frame", params.Frame),
+        ("edges", EdgesParams),
+        ("radius_x", c_int32),
+        ("radius_y", c_int32),
+        ("share", c_float),
+        ("half", c_uint32),
+        ("factor", c_uint32),
+        ("shift", c_int32),
+    )
+
+
+class Box(Pattern):
+    """The mean of ``2 * radius + 1`` samples an axis, for uint8 and uint16; at most 127 an axis."""
+
+    name = "box"
+    windowed = True
+
+    def __init__(self, image: ImageSpec, edges: Edges, radius_x: int, radius_y: int) -> None:
+        super().__init__(image, image)
+        self._edges, self._radii = edges, (radius_x, radius_y)
+
+    @property
+    def _tile(self) -> Tile:
+        return tile_of(self.source, *self._radii)
+
+    @property
+    def _unrolled(self) -> bool:
+        # Sums of more than 15 x 15 samples of uint16 don't fit the floats of the unrolled kernel.
+        return max(self._radii) <= UNROLLED
+
+    @property
+    def template(self) -> tuple[int, ...]:
+        return *(self._radii if self._unrolled else (-1, -1)), *self.tile
+
+    @property
+    def threads(self) -> int:  # type: ignore[override]
+        return self._tile.threads if self._unrolled else LONG.threads
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        tile = self._tile if self._unrolled else LONG
+        return tile.width, tile.height
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return *self._radii, self._edges.key
+
+    def pack(self, block: Block) -> Callable[[int], Structure]:
+        radius_x, radius_y = self._radii
+        area = (2 * radius_x + 1) * (2 * radius_y + 1)
+        shift = (area - 1).bit_length()
+        factor = (1 << 31 + shift) // area + 1
+        divisor = 1 / area, area // 2, factor, shift
+        edges = self._edges.params
+        return lambda base: BoxParams(self.frame, edges, radius_x, radius_y, *divisor)
