@@ -190,15 +190,40 @@ def _split(paths: list[str]) -> tuple[list[Path], Path]:
 def operator_command(operator: Operator) -> Callable[..., None]:
     """Return the command of one operator, for Typer to read its signature."""
 
+    bare = operator.positional
+    named = [p for p in operator.parameters if p is not bare]
+
     def command(paths: list[str], **options: Any) -> None:
-        given = {
-            p.name: options.pop(p.name) for p in operator.parameters if options[p.name] is not None
-        }
-        for p in operator.parameters:
-            options.pop(p.name, None)
+        values = {p.name: options.pop(p.name) for p in named}
+        given = {name: value for name, value in values.items() if value is not None}
+        if bare is not None and not _is_excluded(bare, given, operator.exclusive):
+            given[bare.name], *paths = paths
         _run(Chain((operator.step(**given),)), paths, **options)
 
-    return _signed(command, [_option(p) for p in operator.parameters])
+    options = [_option(p) for p in named]
+    return _signed(command, options if bare is None else [_paths_after(bare), *options])
+
+
+def _is_excluded(
+    bare: Parameter, given: dict[str, Any], exclusive: tuple[tuple[str, str], ...]
+) -> bool:
+    return any(bare.name in pair and (pair[0] in given or pair[1] in given) for pair in exclusive)
+
+
+def _paths_after(bare: Parameter) -> inspect.Parameter:
+    """Return the paths with the operator's own word before them, which some options replace."""
+    word = bare.name.upper()
+    argument = typer.Argument(
+        metavar=f"[{word}] INPUT... OUTPUT",
+        show_default=False,
+        help=f"{word}: {bare.param.help} Left out where options say the same. Then image files "
+        "and folders, and where the results go.",
+    )
+    return inspect.Parameter(
+        "paths",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        annotation=Annotated[list[str], argument],
+    )
 
 
 def run_command() -> Callable[..., None]:
@@ -226,8 +251,10 @@ def run_command() -> Callable[..., None]:
 def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Callable[..., None]:
     """Give a function the signature Typer is to see: its own parameters and the common ones."""
     common = list(inspect.signature(_run, eval_str=True).parameters.values())[1:]
-    arguments = [p for p in extra if p.name == "chain"] + common[:1]
-    options = [p for p in extra if p.name != "chain"] + common[1:]
+    arguments = [p for p in extra if p.name in ("chain", "paths")]
+    if not any(p.name == "paths" for p in arguments):
+        arguments += common[:1]
+    options = [p for p in extra if p.name not in ("chain", "paths")] + common[1:]
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in arguments + options]
     signed: Any = function
     signed.__signature__ = inspect.Signature(parameters)
@@ -236,9 +263,11 @@ def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Ca
 
 
 def _option(p: Parameter) -> inspect.Parameter:
-    metavar = "|".join(p.choices) or {"level": "VALUE|N%", "color": "VALUE,..."}.get(
-        p.kind, p.kind.upper()
-    )
+    metavar = "|".join(p.choices) or {
+        "level": "VALUE|N%",
+        "color": "VALUE,...",
+        "flag": "on|off",
+    }.get(p.kind, p.kind.upper())
     limits = f" ({p.param.limits})" if p.param.limits else ""
     option = typer.Option(
         p.option,

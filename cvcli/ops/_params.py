@@ -5,9 +5,10 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
 from cvcli.errors import ParameterError
+from cvcli.ops._geometry import is_geometry
 
 # A sample value: a number in the image's own units, or a share of white such as "50%".
 Level = Union[float, str]  # noqa: UP007
@@ -15,17 +16,25 @@ Level = Union[float, str]  # noqa: UP007
 Color = Union[float, str, Sequence[Union[float, str]]]  # noqa: UP007
 # Numbers of channels, 1 to 4 of them.
 Order = Union[int, str, Sequence[int]]  # noqa: UP007
+# A size as text: see `cvcli.ops._geometry`.
+Geometry = NewType("Geometry", str)
 
 
 @dataclass(frozen=True)
 class Param:
-    """What a parameter means, its inclusive range and step, and its unit."""
+    """What a parameter means, its inclusive range and step, and its unit.
+
+    In a chain and on the command line a ``positional`` one is given as a word without an option;
+    there is at most one, and it is optional. A command that gets an option which excludes it
+    takes none.
+    """
 
     help: str
     min: float | None = None
     max: float | None = None
     multiple: float | None = None
     unit: str = ""
+    positional: bool = False
 
     @property
     def limits(self) -> str:
@@ -42,7 +51,8 @@ class Param:
 class Parameter:
     """One parameter of an operator, taken from its signature.
 
-    ``kind`` is ``integer``, ``number``, ``choice``, ``level``, ``color`` or ``order``.
+    ``kind`` is ``integer``, ``number``, ``flag``, ``choice``, ``level``, ``color``, ``order`` or
+    ``geometry``.
     """
 
     operator: str
@@ -56,7 +66,8 @@ class Parameter:
 
     @property
     def option(self) -> str:
-        return "--" + self.name.replace("_", "-")
+        """How it is named on the command line and in a chain."""
+        return self.name.upper() if self.param.positional else "--" + self.name.replace("_", "-")
 
     def check(self, value: Any) -> Any:
         """Return a value, given as text or as itself, checked and in its final type."""
@@ -109,18 +120,12 @@ def _classify(annotation: Any) -> tuple[str, tuple[str, ...], bool, Param]:
             f"an operator's parameter must be Annotated[type, Param(...)]: {annotation}"
         )
     base, param = get_args(annotation)[:2]
-    if base == Level:
-        return "level", (), False, param
-    if base == Color:
-        return "color", (), False, param
-    if base == Order:
-        return "order", (), False, param
     optional = get_origin(base) in (Union, types.UnionType) and type(None) in get_args(base)
     if optional:
-        base = next(arg for arg in get_args(base) if arg is not type(None))
+        base = Union[tuple(arg for arg in get_args(base) if arg is not type(None))]  # noqa: UP007
     if get_origin(base) is Literal:
         return "choice", get_args(base), optional, param
-    return {int: "integer", float: "number"}[base], (), optional, param
+    return _KINDS[base], (), optional, param
 
 
 def _read_integer(parameter: Parameter, value: Any) -> int:
@@ -143,6 +148,21 @@ def _read_number(parameter: Parameter, value: Any) -> float:
     if number != number or number in (float("inf"), float("-inf")):
         raise parameter.fail("finite", value)
     return number
+
+
+def _read_flag(parameter: Parameter, value: Any) -> bool:
+    word = value.lower() if isinstance(value, str) else value
+    if isinstance(word, bool | str) and word in (True, "on", "true", "yes", "1"):
+        return True
+    if isinstance(word, bool | str) and word in (False, "off", "false", "no", "0"):
+        return False
+    raise parameter.fail("on or off", value)
+
+
+def _read_geometry(parameter: Parameter, value: Any) -> str:
+    if not isinstance(value, str) or not is_geometry(value):
+        raise parameter.fail("a size such as 640x480, 640x, x480, 50% or 640x480>", value)
+    return value
 
 
 def _read_choice(parameter: Parameter, value: Any) -> str:
@@ -180,9 +200,21 @@ def _read_order(parameter: Parameter, value: Any) -> tuple[int, ...]:
     return numbers
 
 
+_KINDS: dict[Any, str] = {
+    int: "integer",
+    float: "number",
+    bool: "flag",
+    Level: "level",
+    Color: "color",
+    Order: "order",
+    Geometry: "geometry",
+}
+
 _READERS = {
     "integer": _read_integer,
     "number": _read_number,
+    "flag": _read_flag,
+    "geometry": _read_geometry,
     "choice": _read_choice,
     "level": _read_level,
     "color": _read_color,
