@@ -62,12 +62,41 @@ struct Unpremultiply {
     }
 };
 
+// Whole float32 numbers for 16-bit samples, and back.
+struct Widen {
+    template <class T, int C>
+    static constexpr bool takes() {
+        return sizeof(T) == 2;
+    }
+    template <int C>
+    CVCLI_FN Pixel<float, C> operator()(const Pixel<uint16_t, C>& pixel) const {
+        Pixel<float, C> out;
+        for (int c = 0; c < C; ++c) out.v[c] = static_cast<float>(pixel.v[c]);
+        return out;
+    }
+};
+
+struct Narrow {
+    template <class T, int C>
+    static constexpr bool takes() {
+        return sizeof(T) == 4;
+    }
+    template <int C>
+    CVCLI_FN Pixel<uint16_t, C> operator()(const Pixel<float, C>& pixel) const {
+        Pixel<uint16_t, C> out;
+        for (int c = 0; c < C; ++c) out.v[c] = to_sample<uint16_t>(pixel.v[c]);
+        return out;
+    }
+};
+
 using Unpremultiply8 = Unpremultiply<uint8_t>;
 using Unpremultiply16 = Unpremultiply<uint16_t>;
 using Unpremultiply32 = Unpremultiply<float>;
 
 }  // namespace cvcli
 
+CVCLI_PIXELWISE(resize_Widen, Widen)
+CVCLI_PIXELWISE(resize_Narrow, Narrow)
 CVCLI_PIXELWISE(resize_Premultiply, Premultiply)
 CVCLI_PIXELWISE(resize_Unpremultiply8, Unpremultiply8)
 CVCLI_PIXELWISE(resize_Unpremultiply16, Unpremultiply16)

@@ -20,7 +20,19 @@ def resample(
     """
     before, after, source = _alpha_steps(image) if image.channels in (2, 4) else ((), (), image)
     target = replace(source, width=width, height=height)
-    return (*before, Resample(source, target, filter, antialias=antialias), *after)
+    whole = Resample(source, target, filter, antialias=antialias)
+    if not whole.is_slow:
+        return (*before, whole, *after)
+    if source.dtype == "uint16":
+        # What is between the axes is float32.
+        before = (Pixelwise("resize.Widen", (), source.channels, "float32"),)
+        after = (Pixelwise("resize.Narrow", (), source.channels, "uint16"),)
+        source = replace(source, dtype="float32")
+    between = replace(source, width=width)
+    target = replace(between, height=height)
+    x = Resample(source, between, filter, antialias=antialias)
+    y = Resample(between, target, filter, antialias=antialias)
+    return (*before, x, y, *after)
 
 
 def _alpha_steps(image: ImageSpec) -> tuple[tuple[Part, ...], tuple[Part, ...], ImageSpec]:

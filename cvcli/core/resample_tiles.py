@@ -1,23 +1,119 @@
-"""How the GPU cuts a resampling into tiles."""
+"""How the GPU cuts a resampling into tiles, and when it can't."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
+from cvcli.core.taps import Taps
+from cvcli.core.taps_tables import words_of
+
 if TYPE_CHECKING:
+    import numpy as np
+
     from cvcli.core.spec import ImageSpec
-    from cvcli.core.taps import Taps
+else:
+    from cvcli.core.lazy import np
+
+_THREADS = 256
+_SHARED = 47 << 10
+"""Bytes of shared memory a block may have everywhere, less what the compiler may want."""
+_SHARED_ALL = 200 << 10
+"""About what a large multiprocessor has for all its blocks, and how many of them are enough."""
+_BLOCKS = 6
+_WORDS = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Words of weights that kernels are made for: few kernels serve a batch of many sizes."""
+_HEIGHTS = (32, 16, 8, 4)
+_FEW = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """The numbers a kernel is compiled for, the tile in pixels, and words in records of an axis."""
+    """The numbers a kernel is compiled for, the tile in pixels, and words in records of an axis.
+
+    No numbers: each thread makes a pixel by itself.
+    """
 
     template: tuple[int, ...]
     tile: tuple[int, int]
     words: tuple[int, int] = (0, 0)
 
 
+POINTS = Tiling((), (32, 8))
+
+
 def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
-    return Tiling((), (32, 8))
+    """Return how to cut up what the taps make of an image of ``source``.
+
+    Where a few of many source pixels are wanted, and where a tile's would not fit, it is by
+    points.
+    """
+    taps = x.most * y.most
+    area = source.width * source.height / (len(x.first) * len(y.first))
+    if taps <= _FEW and area > 2 * taps:
+        return POINTS
+    tilings = (
+        _byte_tilings(x, y, source) if source.dtype == "uint8" else _float_tilings(x, y, source)
+    )
+    return min(tilings, key=lambda item: item[0], default=(0.0, POINTS))[1]
+
+
+def is_slow(x: Taps, y: Taps, tiling: Tiling) -> bool:
+    """Whether two passes, an axis each, take less time: points read every pixel anew."""
+    return not tiling.template and not (x.copies or y.copies) and x.most * y.most > 4 * _FEW
+
+
+def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tiling]]:
+    words = _bucket(words_of(x)), _bucket(words_of(y))
+    if None in words:
+        return []
+    found, channels = [], source.channels
+    for width, height, part in product((64, 32), _HEIGHTS, (1, 2, 4, 8)):
+        batch = _THREADS // width // part
+        if not batch:
+            continue
+        span, quads = _reach(x, width, 4, 4) // 4, _reach(y, height, 4, 8) // 4
+        shared = 16 * batch * channels * span + 4 * width * channels * (quads | 1)
+        shared += 16 * height * (1 + words[1]) + 4 * sum(words)
+        template = (width, height, span, quads, batch, *words)
+        work = 4 * quads * (4 * span + width * words[0] * part) + width * height * words[1]
+        found += _scored(x, y, Tiling(template, (width, height), words), shared, work)
+    return found
+
+
+def _float_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tiling]]:
+    found, channels = [], source.channels
+    for width, height, batch in product((32,), _HEIGHTS, (16, 8, 4)):
+        span, rows = _reach(x, width, 1, 4), _reach(y, height, 1, 4)
+        taps = -(-x.most // 4) * 4
+        shared = 4 * (batch * span * channels + rows * width * channels + taps * width)
+        template = (width, height, span, rows, batch, taps)
+        work = rows * (span + width * x.most * (2 if batch < 8 else 1)) + width * height * y.most
+        found += _scored(x, y, Tiling(template, (width, height)), shared, work)
+    return found
+
+
+def _scored(
+    x: Taps, y: Taps, tiling: Tiling, shared: int, work: float
+) -> list[tuple[float, Tiling]]:
+    """Return a tiling with its work for the whole image, weighted by how few blocks fit."""
+    if shared > _SHARED:
+        return []
+    tiles = -(-len(x.first) // tiling.tile[0]) * -(-len(y.first) // tiling.tile[1])
+    crowd = max(1.0, _BLOCKS * shared / _SHARED_ALL)
+    return [(tiles * work * crowd, tiling)]
+
+
+def _bucket(words: int) -> int | None:
+    return next((size for size in _WORDS if size >= words), None)
+
+
+def _reach(taps: Taps, length: int, align: int, step: int) -> int:
+    """Return how many source samples ``length`` neighbouring results need, wherever they lie.
+
+    They start at a multiple of ``align``; the number is rounded up to one of ``step``.
+    """
+    first, end = taps.first // align * align, taps.end
+    last = np.minimum(np.arange(len(first)) + length, len(first)) - 1
+    return -(-int((end[last] - first).max()) // step) * step

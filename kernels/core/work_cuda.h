@@ -23,6 +23,8 @@ struct Reader {
     using Out = decltype(Before{}(Pixel<T, C>{}));
     // Rows can be copied as bytes: nothing is done to pixels on their way in.
     static constexpr bool kDirect = !Moved && !Planar && Before::kNone;
+    // The same but for the gather: a pixel's bytes lie together somewhere in the source.
+    static constexpr bool kBytes = !Planar && Before::kNone;
     const Image& src;
     const Move& move;
     const Before& before;
@@ -63,6 +65,8 @@ struct Work {
     using Read = Reader<Moved, PlanarIn, T, C, Before>;
     using In = typename Read::Out;
     static constexpr bool kPlanarOut = PlanarOut;
+    // Results are stored as the pattern makes them, sample by sample.
+    static constexpr bool kPlainOut = !PlanarOut && After::kNone;
     static constexpr bool kUniform = Uniform;
 
     const MapArgs& args;

@@ -7,7 +7,7 @@ from ctypes import Structure, c_int32, c_void_p
 from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
-from cvcli.core.resample_tiles import tiling_of
+from cvcli.core.resample_tiles import is_slow, tiling_of
 from cvcli.core.taps import Taps, taps_of
 from cvcli.core.taps_tables import Tables, add_tables
 from cvcli.devices import params
@@ -56,6 +56,11 @@ class Resample(Pattern):
         self.x = taps_of(source.width, target.width, *how)
         self.y = taps_of(source.height, target.height, *how)
         self.tiling = tiling_of(self.x, self.y, source)
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether two of them, an axis each, take less time."""
+        return is_slow(self.x, self.y, self.tiling)
 
     @property
     def template(self) -> tuple[int, ...]:
