@@ -65,9 +65,9 @@ def is_slow(x: Taps, y: Taps, tiling: Tiling) -> bool:
 
 
 def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tiling]]:
-    words = _bucket(words_of(x)), _bucket(words_of(y))
-    if None in words:
+    if max(words_of(x), words_of(y)) > _WORDS[-1]:
         return []
+    words = _bucket(words_of(x)), _bucket(words_of(y))
     found, channels = [], source.channels
     for width, height, part in product((64, 32), _HEIGHTS, (1, 2, 4, 8)):
         batch = _THREADS // width // part
@@ -105,8 +105,8 @@ def _scored(
     return [(tiles * work * crowd, tiling)]
 
 
-def _bucket(words: int) -> int | None:
-    return next((size for size in _WORDS if size >= words), None)
+def _bucket(words: int) -> int:
+    return next(size for size in _WORDS if size >= words)
 
 
 def _reach(taps: Taps, length: int, align: int, step: int) -> int:
