@@ -199,23 +199,80 @@ struct TilePlace {
     int32_t source_x, source_y, end_x, end_y;
 };
 
-template <class Tile, int Batch, int Span, int C, class R>
-CVCLI_FN void load_batch(Tile& tile, const R& reader, const TilePlace& place, int32_t frame_width,
-                         int32_t first_row) {
-    constexpr int kItems = Batch * 4 * Span;
-    const int groups = (place.end_x - place.source_x + 3) / 4;
-#pragma unroll 4
-    for (int i = threadIdx.x; i < kItems; i += kBlockThreads) {
-        const int row = i / Span;
-        const int group = i % Span;
-        const int32_t y = first_row + row;
-        if (group >= groups || y >= place.end_y) continue;
-        uint32_t words[C];
-        load_four(reader, frame_width, y, place.source_x + 4 * group, words);
-#pragma unroll
-        for (int c = 0; c < C; ++c) tile.raw[(row * C + c) * Span + group] = words[c] ^ kSigns;
+// The fours of pixels of some source rows that one tile needs.
+template <int C, int Span, int Batch, class R>
+struct BatchLoad {
+    const R& reader;
+    uint32_t* raw;
+    const TilePlace& place;
+    int32_t width;
+    int32_t first_row;
+
+    // Calls each(row, group) for all of them, so many of a thread's at a time.
+    template <int Unroll, class Function>
+    CVCLI_FN void for_each(const Function& each) const {
+        const int groups = (place.end_x - place.source_x + 3) / 4;
+#pragma unroll Unroll
+        for (int i = threadIdx.x; i < Batch * 4 * Span; i += kBlockThreads) {
+            const int row = i / Span;
+            const int group = i % Span;
+            if (group < groups && first_row + row < place.end_y) each(row, group);
+        }
     }
-}
+    CVCLI_FN void store(int row, int group, const uint32_t (&words)[C]) const {
+#pragma unroll
+        for (int c = 0; c < C; ++c) raw[(row * C + c) * Span + group] = words[c] ^ kSigns;
+    }
+    CVCLI_FN void load_any(int row, int group) const {
+        uint32_t words[C];
+        load_four(reader, width, first_row + row, place.source_x + 4 * group, words);
+        store(row, group, words);
+    }
+    // Rows as they lie, by words; where those would leave the row, byte by byte.
+    template <bool Shifted>
+    CVCLI_FN void load_rows() const {
+        constexpr int more = Shifted ? 4 : 0;
+        const int32_t row_bytes = width * C;
+        const auto whole = [&](int32_t offset, int32_t lead) {
+            return offset >= lead && offset - lead + 4 * C + more <= row_bytes;
+        };
+        const auto lead_of = [&](const uint8_t* at) {
+            return Shifted ? static_cast<int32_t>(address(at) & 3) : 0;
+        };
+        for_each<4>([&](int row, int group) {
+            const int32_t offset = (place.source_x + 4 * group) * C;
+            const uint8_t* at = row_at<const uint8_t>(reader.src, first_row + row) + offset;
+            const int32_t lead = lead_of(at);
+            if (!whole(offset, lead)) return;
+            const uint32_t* from = reinterpret_cast<const uint32_t*>(at - lead);
+            uint32_t words[C + 1];
+#pragma unroll
+            for (int c = 0; c < (Shifted ? C + 1 : C); ++c) words[c] = read_only(from + c);
+            uint32_t four[C];
+#pragma unroll
+            for (int c = 0; c < C; ++c) {
+                four[c] = Shifted ? __funnelshift_r(words[c], words[c + 1], 8 * lead) : words[c];
+            }
+            split_channels(four);
+            store(row, group, four);
+        });
+        const bool at_left = Shifted && place.source_x == 0;
+        if (!at_left && ((place.end_x + 3) & ~3) * C + more <= row_bytes) return;
+        for_each<1>([&](int row, int group) {
+            const int32_t offset = (place.source_x + 4 * group) * C;
+            const uint8_t* at = row_at<const uint8_t>(reader.src, first_row + row) + offset;
+            if (!whole(offset, lead_of(at))) load_any(row, group);
+        });
+    }
+    CVCLI_FN void operator()() const {
+        if constexpr (R::kDirect) {
+            const uint64_t places = address(reader.src.data) | reader.src.row_pitch;
+            (places & 3) ? load_rows<true>() : load_rows<false>();
+        } else {
+            for_each<2>([&](int row, int group) { load_any(row, group); });
+        }
+    }
+};
 
 template <int Width, int Height, int Span, int Quads, int Batch, int Jx, int Jy, class W>
 CVCLI_FN void resample_bytes_tile(const W& work, const ResampleParams& params, const Image& src,
@@ -254,8 +311,8 @@ CVCLI_FN void resample_bytes_tile(const W& work, const ResampleParams& params, c
     const uint32_t* raw = tile.raw + quad * 4 * C * Span + (head.x - place.source_x) / 4;
 #pragma unroll 1
     for (int first = 0; first < quads; first += Batch) {
-        load_batch<Tile, Batch, Span, C>(tile, reader, place, params.frame.width,
-                                         place.source_y + 4 * first);
+        BatchLoad<C, Span, Batch, decltype(reader)>{reader, tile.raw, place, params.frame.width,
+                                                    place.source_y + 4 * first}();
         __syncthreads();
         if (quad < Batch && first + quad < quads && column < place.width) {
 #pragma unroll
