@@ -46,6 +46,12 @@ class Taps:
         return self.most == 1 and bool((self.first == np.arange(len(self.first))).all())
 
     @property
+    def halves(self) -> bool:
+        """Whether every two samples make one, in fixed point."""
+        half = self.most == 2 and bool((self.weights == 1 << (PRECISION - 1)).all())
+        return half and bool((self.first == 2 * np.arange(len(self.first))).all())
+
+    @property
     def end(self) -> Integers:
         """One past the last source sample of each result sample."""
         return self.first + self.count

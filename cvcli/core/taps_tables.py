@@ -24,14 +24,13 @@ _COARSE = 15
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Where the tables of one axis are in a block, and what is known of them."""
+    """Where the tables of one axis are in a block, and how long their rows are."""
 
     spans: int
     weights: int
     records: int | None
     most: int
     words: int
-    coarse: int
 
 
 def add_tables(block: Block, taps: Taps, words: int) -> Tables:
@@ -39,10 +38,10 @@ def add_tables(block: Block, taps: Taps, words: int) -> Tables:
     spans = block.add(np.stack([taps.first, taps.count], axis=1).astype(np.int32).tobytes())
     if taps.weights.dtype == np.float32:
         weights = block.add(np.ascontiguousarray(taps.weights).tobytes())
-        return Tables(spans, weights, None, taps.most, 0, 0)
-    pairs, coarse = _pairs(taps)
+        return Tables(spans, weights, None, taps.most, 0)
+    pairs = _pairs(taps)
     records = block.add(_records(taps, words).tobytes()) if words else None
-    return Tables(spans, block.add(pairs.tobytes()), records, pairs.shape[1], words, coarse)
+    return Tables(spans, block.add(pairs.tobytes()), records, pairs.shape[1], words)
 
 
 def words_of(taps: Taps) -> int:
@@ -50,15 +49,13 @@ def words_of(taps: Taps) -> int:
     return int(np.max((taps.first % 4 + taps.count + 3) // 4))
 
 
-def _pairs(taps: Taps) -> tuple[NDArray[np.int16], int]:
-    """Return pairs of taps as the 16-bit halves of their weights, and what is special in them."""
+def _pairs(taps: Taps) -> NDArray[np.int16]:
+    """Return pairs of taps as the 16-bit halves of their weights."""
     rows, most = taps.weights.shape
     weights = np.zeros((rows, (most + 1) // 2, 2), np.int32)
     weights.reshape(rows, -1)[:, :most] = taps.weights
     low = weights & ((1 << _LOW_BITS) - 1)
-    halves = most == 2 and bool((taps.weights == 1 << (PRECISION - 1)).all())
-    coarse = 2 if halves else int(not low.any())
-    return np.stack([weights >> _LOW_BITS, low], axis=2).astype(np.int16), coarse
+    return np.stack([weights >> _LOW_BITS, low], axis=2).astype(np.int16)
 
 
 def _records(taps: Taps, words: int) -> Integers:

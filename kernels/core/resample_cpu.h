@@ -2,6 +2,7 @@
 // column, which are sums of whole vectors; a ring keeps each row made as long as it is needed.
 #pragma once
 
+#include "core/resample_halves_cpu.h"
 #include "core/resample_rows_cpu.h"
 
 namespace cvcli {
@@ -37,10 +38,13 @@ class Resampler {
         const int64_t row = int64_t{share.params.frame.width} * C;
         if (!reader_.is_direct()) rooms_ = scratch.take<T>(row * kGroup);
         room_pitch_ = reader_.is_direct() ? 0 : row;
-        if (!x_.copies) {
-            turned_ = scratch.take<Mid>((larger(kChunk, taps(x_)) * C + 16) * int64_t{kGroup});
-            made_ = scratch.take<Mid>((kChunk * C + 16) * int64_t{kGroup});
-        }
+        halves_ = !kFloat && kHalvesRows && x_.halves;
+        if (x_.copies || halves_) return;
+        turned_ = scratch.take<Mid>((larger(kChunk, taps(x_)) * C + 16) * int64_t{kGroup});
+        made_ = scratch.take<Mid>((kChunk * C + 16) * int64_t{kGroup});
+        sparse_ = share.params.frame.width > 2 * taps(x_) * int64_t{share.dst.width};
+        picked_pitch_ = (kChunk + taps(x_)) * C + 16;
+        if (sparse_) picked_ = scratch.take<T>(picked_pitch_ * kGroup);
     }
 
     void run() {
@@ -66,10 +70,11 @@ class Resampler {
         const T* rows[kGroup];
         Mid* made[kGroup];
         int32_t count = 0;
-        for (; row < share_.end && count < kGroup; ++row) {
+        const int32_t wanted = halves_ ? 8 : kGroup;
+        for (; row < share_.end && count < wanted; ++row) {
             const int32_t* span = y_.spans + 2 * int64_t{share_.params.frame.y0 + row};
             next_ = larger(next_, span[0]);
-            for (; next_ < span[0] + span[1] && count < kGroup; ++next_, ++count) {
+            for (; next_ < span[0] + span[1] && count < wanted; ++next_, ++count) {
                 rows[count] = reader_.row(next_, rooms_ + count * room_pitch_);
                 made[count] = ring_ + tail_ * pitch_;
                 numbers_[tail_] = next_;
@@ -77,6 +82,7 @@ class Resampler {
             }
         }
         if (x_.copies) return copy(made, rows, count);
+        if (halves_) return halve(made, rows, count);
         for (; count < kGroup; ++count) {
             rows[count] = rows[0];
             made[count] = ring_ + slots_ * pitch_;
@@ -91,6 +97,16 @@ class Resampler {
         }
     }
 
+    void halve(Mid* const* made, const T* const* rows, int32_t count) const {
+        if constexpr (!kFloat) {
+            const int64_t skipped = int64_t{share_.params.frame.x0} * C * 2;
+            const int64_t row_bytes = int64_t{share_.params.frame.width} * C - skipped;
+            for (int32_t r = 0; r < count; ++r) {
+                halve_row<C>(made[r], rows[r] + skipped, row_bytes, width_);
+            }
+        }
+    }
+
     void resize(Mid* const* made, const T* const* rows) const {
         const int32_t* spans = x_.spans + 2 * int64_t{share_.params.frame.x0};
         for (int32_t begin = 0; begin < share_.dst.width;) {
@@ -99,7 +115,8 @@ class Resampler {
             int32_t last = first;
             while (end < share_.dst.width && end - begin < kChunk) {
                 const int32_t reach = spans[2 * end] + spans[2 * end + 1];
-                if (end > begin && reach - first > kChunk) break;
+                const int32_t taken = sparse_ ? (end - begin + 1) * taps(x_) : reach - first;
+                if (end > begin && taken > kChunk) break;
                 last = larger(last, reach);
                 ++end;
             }
@@ -108,15 +125,69 @@ class Resampler {
         }
     }
 
+    // Few pixels of many: those wanted are put side by side, so that no others are turned.
+    void pick(const T** picked, const T* const* rows, int32_t begin, int32_t end) const {
+        const int32_t* spans = x_.spans + 2 * int64_t{share_.params.frame.x0};
+        const int64_t most = taps(x_) * int64_t{C};
+        const int64_t row_samples = int64_t{share_.params.frame.width} * C;
+        const int64_t blocks = (most * int64_t{sizeof(T)} + 7) / 8;
+        int32_t whole = end;
+        while (whole > begin &&
+               spans[2 * (whole - 1)] * int64_t{C} + blocks * kBlock > row_samples) {
+            --whole;
+        }
+        for (int r = 0; r < kGroup; ++r) {
+            T* to = picked_ + r * picked_pitch_;
+            picked[r] = to;
+            if (blocks == 1) {
+                pick_row<1>(to, rows[r], spans, begin, whole, most, 1);
+            } else if (blocks == 2) {
+                pick_row<2>(to, rows[r], spans, begin, whole, most, 2);
+            } else {
+                pick_row<0>(to, rows[r], spans, begin, whole, most, blocks);
+            }
+            for (int32_t x = whole; x < end; ++x) {
+                const int64_t first = spans[2 * x] * int64_t{C};
+                std::memcpy(to + (x - begin) * most, rows[r] + first,
+                            sizeof(T) * static_cast<size_t>(smaller(most, row_samples - first)));
+            }
+        }
+    }
+
+    static constexpr int kBlock = 8 / int(sizeof(T));
+
+    template <int N>
+    static void pick_row(T* to, const T* row, const int32_t* spans, int32_t begin, int32_t end,
+                         int64_t most, int64_t blocks) {
+        for (int32_t x = begin; x < end; ++x, to += most) {
+            const T* from = row + spans[2 * x] * int64_t{C};
+            for (int64_t i = 0; i < (N ? N : blocks); ++i) {
+                std::memcpy(to + i * kBlock, from + i * kBlock, 8);
+            }
+        }
+    }
+
     void chunk(Mid* const* made, const T* const* rows, int32_t begin, int32_t end, int32_t first,
                int32_t last) const {
+        const T* picked[kGroup];
+        if (sparse_) {
+            pick(picked, rows, begin, end);
+            rows = picked;
+            first = 0;
+            last = (end - begin) * taps(x_);
+        }
         if constexpr (kFloat) {
             turn_in(turned_, rows, int64_t{first} * C, int64_t{last} * C);
         } else {
-            const int64_t row_bytes = int64_t{share_.params.frame.width} * C;
+            const int64_t row_bytes =
+                sparse_ ? picked_pitch_ : share_.params.frame.width * int64_t{C};
             turn_in(turned_, rows, row_bytes, int64_t{first} * C, int64_t{last} * C);
         }
-        for (int32_t x = begin; x < end; ++x) column(share_.params.frame.x0 + x, x - begin, first);
+        for (int32_t x = begin; x < end; ++x) {
+            const int32_t index = share_.params.frame.x0 + x;
+            const int32_t place = sparse_ ? (x - begin) * taps(x_) : x_.spans[2 * index] - first;
+            column(index, x - begin, place);
+        }
         if constexpr (kFloat) {
             for (int r = 0; r < kGroup; ++r) {
                 for (int32_t i = 0; i < (end - begin) * C; ++i) {
@@ -129,9 +200,8 @@ class Resampler {
     }
 
     // One result column of a turned group.
-    void column(int32_t index, int32_t place, int32_t first) const {
+    void column(int32_t index, int32_t place, int32_t skipped) const {
         constexpr int32_t wide = C * kGroup;
-        const int32_t skipped = x_.spans[2 * int64_t{index}] - first;
         const PlainRows<Mid> taps = {turned_ + skipped * int64_t{wide}, wide};
         Mid* to = made_ + place * int64_t{wide};
         if constexpr (kFloat) {
@@ -159,6 +229,10 @@ class Resampler {
     int64_t room_pitch_ = 0;
     Mid* turned_ = nullptr;
     Mid* made_ = nullptr;
+    T* picked_ = nullptr;
+    int64_t picked_pitch_ = 0;
+    bool halves_ = false;
+    bool sparse_ = false;
     int32_t next_ = 0;
     int32_t head_ = 0;
     int32_t tail_ = 0;

@@ -72,13 +72,15 @@ void blend_bytes(const Rows& rows, const ResampleAxis& axis, int32_t index, int6
     const WeightPair* pairs =
         static_cast<const WeightPair*>(axis.weights) + index * int64_t{axis.most};
     const int32_t count = axis.spans[2 * index + 1];
+    int32_t low = 0;
+    for (int32_t k = 0; k < count; k += 2) low |= pairs[k / 2].low;
     for (int64_t at = 0; at < width; at += kBytes) {
-        if (axis.coarse == 2) {
+        if (axis.halves) {
             put(at, average_bytes(load_bytes(rows.at(0) + at), load_bytes(rows.at(1) + at)));
-        } else if (axis.coarse) {
-            put(at, blend_vector<false>(rows, at, pairs, count));
-        } else {
+        } else if (low) {
             put(at, blend_vector<true>(rows, at, pairs, count));
+        } else {
+            put(at, blend_vector<false>(rows, at, pairs, count));
         }
     }
 }

@@ -27,7 +27,7 @@ class ResampleAxis(Structure):
         ("most", c_int32),
         ("words", c_int32),
         ("copies", c_int32),
-        ("coarse", c_int32),
+        ("halves", c_int32),
     )
 
 
@@ -90,5 +90,5 @@ def _axis(base: int, tables: Tables, taps: Taps) -> ResampleAxis:
         most=tables.most,
         words=tables.words,
         copies=int(taps.copies),
-        coarse=tables.coarse,
+        halves=int(taps.halves),
     )

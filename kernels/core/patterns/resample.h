@@ -17,7 +17,7 @@ struct ResampleAxis {
     int32_t most;
     int32_t words;
     int32_t copies;  // the axis keeps its length: its only weight is 1
-    int32_t coarse;  // 8-bit: 1 if every low half is 0, 2 if all are two weights of a half
+    int32_t halves;  // 8-bit: every two samples make one, each with a weight of a half
 };
 
 struct ResampleParams {
