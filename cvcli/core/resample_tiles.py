@@ -32,7 +32,7 @@ _FEW = 16
 class Tiling:
     """The numbers a kernel is compiled for, the tile in pixels, and words in records of an axis.
 
-    No numbers: each thread makes a pixel by itself.
+    No numbers: each thread makes a pixel by itself. One: it makes four, of means of two by two.
     """
 
     template: tuple[int, ...]
@@ -40,7 +40,7 @@ class Tiling:
     words: tuple[int, int] = (0, 0)
 
 
-POINTS = Tiling((), (32, 8))
+POINTS, HALVES = Tiling((), (32, 8)), Tiling((2,), (128, 8))
 
 
 def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
@@ -49,6 +49,8 @@ def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
     Where a few of many source pixels are wanted, and where a tile's would not fit, it is by
     points.
     """
+    if x.halves and y.halves:
+        return HALVES
     taps = x.most * y.most
     area = source.width * source.height / (len(x.first) * len(y.first))
     if taps <= _FEW and area > 2 * taps:

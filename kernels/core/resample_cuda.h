@@ -3,6 +3,7 @@
 
 #include "core/resample_bytes_cuda.h"
 #include "core/resample_floats_cuda.h"
+#include "core/resample_halves_cuda.h"
 
 namespace cvcli {
 
@@ -92,11 +93,13 @@ CVCLI_FN void resample_points(const W& work, const Each<ResampleParams>& each) {
                   });
 }
 
-// `Numbers` are those of resample_bytes or resample_floats, or none.
+// `Numbers` are those of resample_bytes or resample_floats, one for halves, or none for points.
 template <int... Numbers, class W>
 CVCLI_FN void resample(const W& work, const Each<ResampleParams>& each) {
     if constexpr (sizeof...(Numbers) == 0) {
         resample_points(work, each);
+    } else if constexpr (sizeof...(Numbers) == 1) {
+        resample_halves(work, each);
     } else if constexpr (sizeof(typename W::In::Sample) == 1) {
         resample_bytes<Numbers...>(work, each);
     } else {

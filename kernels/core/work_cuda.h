@@ -23,8 +23,11 @@ struct Reader {
     using Out = decltype(Before{}(Pixel<T, C>{}));
     // Rows can be copied as bytes: nothing is done to pixels on their way in.
     static constexpr bool kDirect = !Moved && !Planar && Before::kNone;
-    // The same but for the gather: a pixel's bytes lie together somewhere in the source.
-    static constexpr bool kBytes = !Planar && Before::kNone;
+    // What lies in memory, the samples of a pixel side by side or not, read through a gather or not.
+    using Raw = Pixel<T, C>;
+    static constexpr bool kPacked = !Planar;
+    static constexpr bool kMoved = Moved;
+    static constexpr bool kSteps = !Before::kNone;
     const Image& src;
     const Move& move;
     const Before& before;
