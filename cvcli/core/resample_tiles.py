@@ -22,8 +22,13 @@ _SHARED = 47 << 10
 _SHARED_ALL = 200 << 10
 """About what a large multiprocessor has for all its blocks, and how many of them are enough."""
 _BLOCKS = 6
-_WORDS = (1, 2, 3, 4, 6, 8, 12, 16)
-"""Words of weights that kernels are made for: few kernels serve a batch of many sizes."""
+# Few kernels serve a batch of many sizes, so the numbers that they are made for lie far apart.
+_WORDS = (1, 2, 4, 6, 8, 12, 16)
+_SPANS = (12, 20, 36, 56, 80, 120, 180, 272)
+_QUADS = (8, 12, 20, 30, 44)
+_PIXELS = (24, 44, 80, 144, 224, 320, 480, 720, 1088)
+_ROWS = (24, 44, 80, 120, 176)
+_TAPS = (2, 4, 8, 12, 20, 32, 64, 128)
 _HEIGHTS = (32, 16, 8, 4)
 _FEW = 16
 
@@ -67,15 +72,14 @@ def is_slow(x: Taps, y: Taps, tiling: Tiling) -> bool:
 
 
 def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tiling]]:
-    if max(words_of(x), words_of(y)) > _WORDS[-1]:
-        return []
-    words = _bucket(words_of(x)), _bucket(words_of(y))
+    words = _fitting(_WORDS, words_of(x)), _fitting(_WORDS, words_of(y))
     found, channels = [], source.channels
     for width, height, part in product((64, 32), _HEIGHTS, (1, 2, 4, 8)):
         batch = _THREADS // width // part
-        if not batch:
+        span = _fitting(_SPANS, _reach(x, width, 4) // 4)
+        quads = _fitting(_QUADS, _reach(y, height, 4) // 4)
+        if not (batch and span and quads and all(words)):
             continue
-        span, quads = _reach(x, width, 4, 4) // 4, _reach(y, height, 4, 8) // 4
         shared = 16 * batch * channels * span + 4 * width * channels * (quads | 1)
         shared += 16 * height * (1 + words[1]) + 4 * sum(words)
         template = (width, height, span, quads, batch, *words)
@@ -87,8 +91,11 @@ def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tili
 def _float_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tiling]]:
     found, channels = [], source.channels
     for width, height, batch in product((32,), _HEIGHTS, (16, 8, 4)):
-        span, rows = _reach(x, width, 1, 4), _reach(y, height, 1, 4)
-        taps = -(-x.most // 4) * 4
+        span = _fitting(_PIXELS, _reach(x, width, 1))
+        rows = _fitting(_ROWS, _reach(y, height, 1))
+        taps = _fitting(_TAPS, x.most)
+        if not (span and rows and taps):
+            continue
         shared = 4 * (batch * span * channels + rows * width * channels + taps * width)
         template = (width, height, span, rows, batch, taps)
         work = rows * (span + width * x.most * (2 if batch < 8 else 1)) + width * height * y.most
@@ -107,15 +114,16 @@ def _scored(
     return [(tiles * work * crowd, tiling)]
 
 
-def _bucket(words: int) -> int:
-    return next(size for size in _WORDS if size >= words)
+def _fitting(sizes: tuple[int, ...], least: int) -> int:
+    """Return the smallest size that is large enough, 0 if none is."""
+    return next((size for size in sizes if size >= least), 0)
 
 
-def _reach(taps: Taps, length: int, align: int, step: int) -> int:
+def _reach(taps: Taps, length: int, align: int) -> int:
     """Return how many source samples ``length`` neighbouring results need, wherever they lie.
 
-    They start at a multiple of ``align``; the number is rounded up to one of ``step``.
+    They start at a multiple of ``align``, and are one.
     """
     first, end = taps.first // align * align, taps.end
     last = np.minimum(np.arange(len(first)) + length, len(first)) - 1
-    return -(-int((end[last] - first).max()) // step) * step
+    return -(-int((end[last] - first).max()) // align) * align
