@@ -24,8 +24,7 @@ _SHARED_ALL = 200 << 10
 _BLOCKS = 6
 # Few kernels serve a batch of many sizes, so the numbers that they are made for lie far apart.
 _WORDS = (1, 2, 4, 6, 8, 12, 16)
-_SPANS = (12, 20, 36, 56, 80, 120, 180, 272)
-_QUADS = (8, 12, 20, 30, 44)
+_ROOMS = (16 << 10, 24 << 10, 36 << 10, _SHARED)
 _PIXELS = (24, 44, 80, 144, 224, 320, 480, 720, 1088)
 _ROWS = (24, 44, 80, 120, 176)
 _TAPS = (2, 4, 8, 12, 20, 32, 64, 128)
@@ -43,6 +42,12 @@ class Tiling:
     template: tuple[int, ...]
     tile: tuple[int, int]
     words: tuple[int, int] = (0, 0)
+    span: int = 0
+    pitch: int = 0
+    batch: int = 0
+    """Of byte tiles: words of a source row and of a column of rows made; fours of rows at once."""
+    blocks: int = 0
+    """Least blocks a multiprocessor should hold, which bounds the registers."""
 
 
 POINTS, HALVES = Tiling((), (32, 8)), Tiling((2,), (128, 8))
@@ -72,19 +77,21 @@ def is_slow(x: Taps, y: Taps, tiling: Tiling) -> bool:
 
 
 def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tiling]]:
-    words = _fitting(_WORDS, words_of(x)), _fitting(_WORDS, words_of(y))
+    words = _fitting(_WORDS, words_of(x)), words_of(y)
     found, channels = [], source.channels
     for width, height, part in product((64, 32), _HEIGHTS, (1, 2, 4, 8)):
         batch = _THREADS // width // part
-        span = _fitting(_SPANS, _reach(x, width, 4) // 4)
-        quads = _fitting(_QUADS, _reach(y, height, 4) // 4)
-        if not (batch and span and quads and all(words)):
-            continue
+        span, quads = _reach(x, width, 4) // 4, _reach(y, height, 4) // 4
         shared = 16 * batch * channels * span + 4 * width * channels * (quads | 1)
         shared += 16 * height * (1 + words[1]) + 4 * sum(words)
-        template = (width, height, span, quads, batch, *words)
+        room = _fitting(_ROOMS, shared)
+        if not (batch and words[0] and room):
+            continue
         work = 4 * quads * (4 * span + width * words[0] * part) + width * height * words[1]
-        found += _scored(x, y, Tiling(template, (width, height), words), shared, work)
+        template = (width, height, words[0], room)
+        blocks = 4 if words[0] <= 4 else 3 if words[0] <= 8 else 2
+        tiling = Tiling(template, (width, height), words, span, quads | 1, batch, blocks)
+        found += _scored(x, y, tiling, room, work)
     return found
 
 

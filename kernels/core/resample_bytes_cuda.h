@@ -41,13 +41,14 @@ CVCLI_FN uint32_t add_products(uint32_t samples, int32_t weights, uint32_t sum) 
 // Sums of N columns of words, each from its own place, by the same or by own weights: those of
 // four bytes of fine weights make three sums.
 template <int N, int J, class Word, class Weights>
-CVCLI_FN void sum_words(uint32_t (&sums)[N], int4 head, bool coarse, const Word& word,
+CVCLI_FN void sum_words(uint32_t (&sums)[N], int4 head, bool coarse, int count, const Word& word,
                         const Weights& weights) {
+    constexpr int kUnroll = J ? J : 2;  // as many words as J, or else `count`
     if (coarse) {
 #pragma unroll
         for (int n = 0; n < N; ++n) sums[n] = static_cast<uint32_t>(head.z);
-#pragma unroll
-        for (int j = 0; j < J; ++j) {
+#pragma unroll kUnroll
+        for (int j = 0; j < (J ? J : count); ++j) {
             const int32_t weight = weights(j).w;
 #pragma unroll
             for (int n = 0; n < N; ++n) sums[n] = add_products(word(n, j), weight, sums[n]);
@@ -57,8 +58,8 @@ CVCLI_FN void sum_words(uint32_t (&sums)[N], int4 head, bool coarse, const Word&
     uint32_t upper[N] = {}, middle[N] = {};
 #pragma unroll
     for (int n = 0; n < N; ++n) sums[n] = static_cast<uint32_t>(head.y);
-#pragma unroll
-    for (int j = 0; j < J; ++j) {
+#pragma unroll kUnroll
+    for (int j = 0; j < (J ? J : count); ++j) {
         const int4 weight = weights(j);
 #pragma unroll
         for (int n = 0; n < N; ++n) {
@@ -81,47 +82,49 @@ CVCLI_FN int32_t end_of(const ResampleAxis& axis, int32_t index) {
     return read_only(span) + read_only(span + 1);
 }
 
-// Width and Height are the tile in pixels, Span the words of a channel of a source row it needs,
-// Quads the fours of source rows, Batch how many of those are in shared memory at once; records
-// have Jx and Jy words.
-template <int Width, int Height, int Span, int Quads, int Batch, int Jx, int Jy>
+// Width and Height are the tile in pixels, records of columns have Words words, and a block has
+// Bytes of shared memory. All else is known at run time, so that few kernels serve many sizes.
+template <int Width, int Height, int Words, int Bytes>
 struct ByteNumbers {
-    static constexpr int kWidth = Width, kHeight = Height, kSpan = Span, kBatch = Batch;
-    static constexpr int kWordsX = Jx, kWordsY = Jy;
-    static constexpr int kPitch = Quads | 1;  // odd: neighbouring columns are in different banks
+    static constexpr int kWidth = Width, kHeight = Height, kWords = Words, kBytes = Bytes;
 };
 
-// Shared memory. Words past the end of what is there meet weights of zero.
+// How a tile's shared memory is cut up. Words past the end of what is there meet weights of zero.
 template <class N, int C>
-struct ByteTile {
+struct ByteRoom {
     static constexpr int kWords = N::kWidth * C / 4;
-    uint32_t raw[N::kBatch * 4 * C * N::kSpan + N::kWordsX];
-    uint32_t mid[N::kWidth * C * N::kPitch + N::kWordsY];
-    int4 rows[N::kHeight * (1 + N::kWordsY)];
+    int4* rows;     // the records of rows
+    uint32_t* mid;  // fours of rows made, `pitch` for each sample of a row
+    uint32_t* raw;  // source rows, `span` words for each channel, `batch` fours of them at once
+    int32_t pitch, span, batch;
 
-    // Columns lie so that those of a result word's four samples are far apart, and those of
-    // neighbouring words side by side.
-    CVCLI_FN static int column(int sample) {
-        return (sample % 4 * kWords + sample / 4) * N::kPitch;
+    CVCLI_FN ByteRoom(uint32_t* room, const ResampleParams& params)
+        : pitch(params.y.reach), span(params.x.reach), batch(params.x.batch) {
+        rows = reinterpret_cast<int4*>(room);
+        mid = room + N::kHeight * 4 * (1 + params.y.words);
+        raw = mid + N::kWidth * C * pitch + params.y.words;
     }
+    // Columns lie so that those of a result word's four samples are far apart, and those of
+    // neighbouring words side by side; the pitch is odd, so they are in different banks.
+    CVCLI_FN int column(int sample) const { return (sample % 4 * kWords + sample / 4) * pitch; }
 };
 
 // The two passes of one tile.
 template <class N, class W>
 struct BytePasses {
     static constexpr int C = W::In::kChannels;
-    using Tile = ByteTile<N, C>;
-    static constexpr int kRecord = 1 + N::kWordsY;
+    using Room = ByteRoom<N, C>;
     const W& work;
     const ResampleParams& params;
     const Image& dst;
-    Tile& tile;
+    Room room;
     TilePlace place;
     bool coarse_x = false;
     bool coarse_y = false;
 
     CVCLI_FN int32_t first_x() const { return params.frame.x0 + place.x; }
     CVCLI_FN int32_t first_y() const { return params.frame.y0 + place.y; }
+    CVCLI_FN int record_words() const { return 1 + params.y.words; }
     CVCLI_FN int column() const { return static_cast<int>(threadIdx.x) % N::kWidth; }
     CVCLI_FN int quad() const { return static_cast<int>(threadIdx.x) / N::kWidth; }
 
@@ -135,9 +138,9 @@ struct BytePasses {
     CVCLI_FN void load_records(int4 head) {
         const int4* rows = records_of(params.y, first_y());
         bool fine = false;
-        for (int i = threadIdx.x; i < place.height * kRecord; i += kBlockThreads) {
-            tile.rows[i] = __ldg(rows + i);
-            if (i % kRecord == 0 && !tile.rows[i].w) fine = true;
+        for (int i = threadIdx.x; i < place.height * record_words(); i += kBlockThreads) {
+            room.rows[i] = __ldg(rows + i);
+            if (i % record_words() == 0 && !room.rows[i].w) fine = true;
         }
         coarse_x = !__syncthreads_or(!head.w);
         coarse_y = !__syncthreads_or(fine);
@@ -147,55 +150,59 @@ struct BytePasses {
         const int32_t place_x = smaller(column(), place.width - 1);
         const int4* record = records_of(params.x, first_x() + place_x);
         const int4 head = __ldg(record);
-        int4 weights[N::kWordsX];
+        int4 weights[N::kWords];
 #pragma unroll
-        for (int j = 0; j < N::kWordsX; ++j) weights[j] = __ldg(record + 1 + j);
+        for (int j = 0; j < N::kWords; ++j) weights[j] = __ldg(record + 1 + j);
         __syncthreads();  // the tile before has been read
         load_records(head);
+        const uint32_t inverse = inverse_of(room.span);
         const int quads = (place.end_y - place.source_y + 3) / 4;
 #pragma unroll 1
-        for (int first = 0; first < quads; first += N::kBatch) {
-            BatchLoad<C, N::kSpan, N::kBatch, R>{reader, tile.raw, place, params.frame.width,
-                                                 place.source_y + 4 * first}();
+        for (int first = 0; first < quads; first += room.batch) {
+            BatchLoad<C, R>{
+                reader,    room.raw,   place,  params.frame.width, place.source_y + 4 * first,
+                room.span, room.batch, inverse}();
             __syncthreads();
-            if (quad() < N::kBatch && first + quad() < quads && column() < place.width) {
+            if (quad() < room.batch && first + quad() < quads && column() < place.width) {
                 make_quad(first, head, weights);
             }
             __syncthreads();
         }
     }
     // This thread's column of four rows.
-    CVCLI_FN void make_quad(int first, int4 head, const int4 (&weights)[N::kWordsX]) {
+    CVCLI_FN void make_quad(int first, int4 head, const int4 (&weights)[N::kWords]) {
         const int skipped = (head.x - place.source_x) / 4;
-        const uint32_t* raw = tile.raw + quad() * 4 * C * N::kSpan + skipped;
+        const uint32_t* raw = room.raw + quad() * 4 * C * room.span + skipped;
 #pragma unroll
         for (int c = 0; c < C; ++c) {
             uint32_t sums[4];
-            sum_words<4, N::kWordsX>(
-                sums, head, coarse_x, [&](int n, int j) { return raw[(n * C + c) * N::kSpan + j]; },
+            sum_words<4, N::kWords>(
+                sums, head, coarse_x, 0,
+                [&](int n, int j) { return raw[(n * C + c) * room.span + j]; },
                 [&](int j) { return weights[j]; });
-            tile.mid[Tile::column(column() * C + c) + first + quad()] =
+            room.mid[room.column(column() * C + c) + first + quad()] =
                 pack_sums(sums, coarse_x ? kCoarseShift : kWeightBits) ^ kSigns;
         }
     }
-    // Calls make(y, item, record, mid) for each item of a row; mid is where column 0 begins.
-    template <class Make>
-    CVCLI_FN void for_each_item(int items, const Make& make) const {
+    // Calls make(y, item, record, mid) for each of the items of each row; mid is where column 0
+    // begins.
+    template <int items, class Make>
+    CVCLI_FN void for_each_item(const Make& make) const {
 #pragma unroll 1
         for (int i = threadIdx.x; i < place.height * items; i += kBlockThreads) {
             const int y = i / items;
-            const int4* record = tile.rows + y * kRecord;
-            make(y, i % items, record, tile.mid + (record->x - place.source_y) / 4);
+            const int4* record = room.rows + y * record_words();
+            make(y, i % items, record, room.mid + (record->x - place.source_y) / 4);
         }
     }
     CVCLI_FN void make_words() const {
-        for_each_item(Tile::kWords, [&](int y, int word, const int4* record, const uint32_t* mid) {
+        for_each_item<Room::kWords>([&](int y, int word, const int4* record, const uint32_t* mid) {
             const int left = place.width * C - 4 * word;
             if (left <= 0) return;
             uint32_t sums[4];
-            sum_words<4, N::kWordsY>(
-                sums, *record, coarse_y,
-                [&](int n, int j) { return mid[(n * Tile::kWords + word) * N::kPitch + j]; },
+            sum_words<4, 0>(
+                sums, *record, coarse_y, params.y.words,
+                [&](int n, int j) { return mid[(n * Room::kWords + word) * room.pitch + j]; },
                 [&](int j) { return record[1 + j]; });
             uint8_t* to = row_at<uint8_t>(dst, place.y + y) + int64_t{place.x} * C + 4 * word;
             store_word(to, left, pack_sums(sums, coarse_y ? kCoarseShift : kWeightBits));
@@ -212,12 +219,12 @@ struct BytePasses {
         }
     }
     CVCLI_FN void make_pixels() const {
-        for_each_item(N::kWidth, [&](int y, int x, const int4* record, const uint32_t* mid) {
+        for_each_item<N::kWidth>([&](int y, int x, const int4* record, const uint32_t* mid) {
             if (x >= place.width) return;
             uint32_t sums[C];
-            sum_words<C, N::kWordsY>(
-                sums, *record, coarse_y,
-                [&](int n, int j) { return mid[Tile::column(x * C + n) + j]; },
+            sum_words<C, 0>(
+                sums, *record, coarse_y, params.y.words,
+                [&](int n, int j) { return mid[room.column(x * C + n) + j]; },
                 [&](int j) { return record[1 + j]; });
             typename W::In pixel;
 #pragma unroll
@@ -249,11 +256,12 @@ CVCLI_FN void for_each_place(const W& work, const Function& each) {
 template <int... Numbers, class W>
 CVCLI_FN void resample_bytes(const W& work, const Each<ResampleParams>& each) {
     using N = ByteNumbers<Numbers...>;
-    __shared__ __align__(16) ByteTile<N, W::In::kChannels> tile;
+    __shared__ __align__(16) uint32_t words[N::kBytes / 4];
     for_each_place<N::kWidth, N::kHeight>(
         work, [&](int32_t index, const Image& dst, const TilePlace& place) {
             const Image src = work.src(index);
-            BytePasses<N, W> passes = {work, work.params(each, index), dst, tile, place};
+            const ResampleParams& params = work.params(each, index);
+            BytePasses<N, W> passes = {work, params, dst, {words, params}, place};
             passes.find_source();
             passes.make_rows(work.reader(src, index));
             if constexpr (W::kPlainOut) {

@@ -140,29 +140,38 @@ CVCLI_FN void load_four(const R& reader, int32_t width, int32_t y, int32_t x,
     }
 }
 
+// What number / span is without a division: (number * inverse) >> 22, exact where number * span
+// is below 2^22, as it is for what fits shared memory.
+CVCLI_FN uint32_t inverse_of(int32_t span) {
+    return static_cast<uint32_t>(((1 << 22) + span - 1) / span);
+}
+
 // The fours of pixels of some source rows that one tile needs.
-template <int C, int Span, int Batch, class R>
+template <int C, class R>
 struct BatchLoad {
     const R& reader;
     uint32_t* raw;
     const TilePlace& place;
     int32_t width;
     int32_t first_row;
+    int32_t span;
+    int32_t batch;
+    uint32_t inverse;
 
     // Calls each(row, group) for all of them, so many of a thread's at a time.
     template <int Unroll, class Function>
     CVCLI_FN void for_each(const Function& each) const {
         const int groups = (place.end_x - place.source_x + 3) / 4;
 #pragma unroll Unroll
-        for (int i = threadIdx.x; i < Batch * 4 * Span; i += kBlockThreads) {
-            const int row = i / Span;
-            const int group = i % Span;
+        for (int i = threadIdx.x; i < batch * 4 * span; i += kBlockThreads) {
+            const int row = static_cast<int>((static_cast<uint32_t>(i) * inverse) >> 22);
+            const int group = i - row * span;
             if (group < groups && first_row + row < place.end_y) each(row, group);
         }
     }
     CVCLI_FN void store(int row, int group, const uint32_t (&words)[C]) const {
 #pragma unroll
-        for (int c = 0; c < C; ++c) raw[(row * C + c) * Span + group] = words[c] ^ kSigns;
+        for (int c = 0; c < C; ++c) raw[(row * C + c) * span + group] = words[c] ^ kSigns;
     }
     CVCLI_FN void load_any(int row, int group) const {
         uint32_t words[C];

@@ -27,6 +27,8 @@ class ResampleAxis(Structure):
         ("most", c_int32),
         ("words", c_int32),
         ("copies", c_int32),
+        ("reach", c_int32),
+        ("batch", c_int32),
         ("halves", c_int32),
     )
 
@@ -67,6 +69,10 @@ class Resample(Pattern):
         return self.tiling.template
 
     @property
+    def blocks(self) -> int:  # type: ignore[override]
+        return self.tiling.blocks
+
+    @property
     def tile(self) -> tuple[int, int]:
         return self.tiling.tile
 
@@ -78,11 +84,13 @@ class Resample(Pattern):
         x = add_tables(block, self.x, self.tiling.words[0])
         y = add_tables(block, self.y, self.tiling.words[1])
         return lambda base: ResampleParams(
-            self.frame, _axis(base, x, self.x), _axis(base, y, self.y)
+            self.frame,
+            _axis(base, x, self.x, self.tiling.span, self.tiling.batch),
+            _axis(base, y, self.y, self.tiling.pitch),
         )
 
 
-def _axis(base: int, tables: Tables, taps: Taps) -> ResampleAxis:
+def _axis(base: int, tables: Tables, taps: Taps, reach: int, batch: int = 0) -> ResampleAxis:
     return ResampleAxis(
         spans=base + tables.spans,
         weights=base + tables.weights,
@@ -90,5 +98,7 @@ def _axis(base: int, tables: Tables, taps: Taps) -> ResampleAxis:
         most=tables.most,
         words=tables.words,
         copies=int(taps.copies),
+        reach=reach,
+        batch=batch,
         halves=int(taps.halves),
     )
