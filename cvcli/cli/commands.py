@@ -24,15 +24,41 @@ def _run(chain: Chain, paths: list[str] | None, options: dict[str, Any]) -> None
 def operator_command(operator: Operator) -> Callable[..., None]:
     """Return the command of one operator, for Typer to read its signature."""
 
+    bare = operator.positional
+    named = [p for p in operator.parameters if p is not bare]
+
     def command(paths: list[str] | None, **options: Any) -> None:
-        given = {
-            p.name: options.pop(p.name) for p in operator.parameters if options[p.name] is not None
-        }
-        for p in operator.parameters:
-            options.pop(p.name, None)
+        values = {p.name: options.pop(p.name) for p in named}
+        given = {name: value for name, value in values.items() if value is not None}
+        if bare is not None and paths and not _is_excluded(bare, given, operator.exclusive):
+            given[bare.name], *paths = paths
         _run(Chain((operator.step(**given),)), paths, options)
 
-    return _signed(command, [_option(p) for p in operator.parameters])
+    options = [_option(p) for p in named]
+    return _signed(command, options if bare is None else [_paths_after(bare), *options])
+
+
+def _is_excluded(
+    bare: Parameter, given: dict[str, Any], exclusive: tuple[tuple[str, str], ...]
+) -> bool:
+    return any(bare.name in pair and (pair[0] in given or pair[1] in given) for pair in exclusive)
+
+
+def _paths_after(bare: Parameter) -> inspect.Parameter:
+    """Return the paths with the operator's own word before them, which some options replace."""
+    word = bare.name.upper()
+    argument = typer.Argument(
+        metavar=f"[{word}] INPUT... OUTPUT",
+        show_default=False,
+        help=f"{word}: {bare.param.help} Left out where options say the same. Then image files "
+        "and folders, and where the results go.",
+    )
+    return inspect.Parameter(
+        "paths",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=None,
+        annotation=Annotated[list[str] | None, argument],
+    )
 
 
 def run_command(presets: Mapping[str, str]) -> Callable[..., None]:
@@ -63,8 +89,10 @@ def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Ca
     paths = inspect.Parameter(
         "paths", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Paths
     )
-    arguments = [*(p for p in extra if p.name == "chain"), paths]
-    options = [p for p in extra if p.name != "chain"] + parameters()
+    arguments = [p for p in extra if p.name in ("chain", "paths")]
+    if not any(p.name == "paths" for p in arguments):
+        arguments.append(paths)
+    options = [p for p in extra if p.name not in ("chain", "paths")] + parameters()
     every = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in arguments + options]
     signed: Any = function
     signed.__signature__ = inspect.Signature(every)
@@ -73,9 +101,11 @@ def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Ca
 
 
 def _option(p: Parameter) -> inspect.Parameter:
-    metavar = "|".join(p.choices) or {"level": "VALUE|N%", "color": "VALUE,..."}.get(
-        p.kind, p.kind.upper()
-    )
+    metavar = "|".join(p.choices) or {
+        "level": "VALUE|N%",
+        "color": "VALUE,...",
+        "flag": "on|off",
+    }.get(p.kind, p.kind.upper())
     limits = f" ({p.param.limits})" if p.param.limits else ""
     option = typer.Option(
         p.option,

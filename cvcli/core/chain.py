@@ -26,10 +26,15 @@ class Step:
     name: str
     params: tuple[tuple[str, Any], ...]
     lower: Callable[[ImageSpec], Lowered] = field(compare=False, repr=False)
+    bare: str | None = field(default=None, compare=False, repr=False)
+    """The parameter that is spelled without its name."""
 
     def __str__(self) -> str:
         options = "".join(
-            f" --{name.replace('_', '-')} {_spelled(value)}" for name, value in self.params
+            f" {_spelled(value)}"
+            if name == self.bare
+            else f" --{name.replace('_', '-')} {_spelled(value)}"
+            for name, value in sorted(self.params, key=lambda item: item[0] != self.bare)
         )
         return f"{self.name.replace('_', '-')}{options}"
 
@@ -38,6 +43,8 @@ def _spelled(value: object) -> str:
     """Return a parameter as the command line takes it."""
     if isinstance(value, tuple):
         return ",".join(map(_spelled, value))
+    if isinstance(value, bool):
+        return "on" if value else "off"
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 

@@ -52,11 +52,12 @@ def parse_step(words: list[str]) -> Step:
     rest = iter(words[1:])
     for word in rest:
         name, equals, value = word.partition("=")
-        parameter = _parameter_named(operator, name)
+        bare = None if word.startswith("-") else operator.positional
+        parameter = bare.name if bare else _parameter_named(operator, name)
         if parameter in given:
-            raise UsageError(f"{operator.command}: {name} is given twice")
+            raise UsageError(f"{operator.command}: {parameter if bare else name} is given twice")
         try:
-            given[parameter] = value if equals else next(rest)
+            given[parameter] = word if bare else value if equals else next(rest)
         except StopIteration:
             raise UsageError(f"{operator.command}: {name} must have a value") from None
     return operator.step(**given)

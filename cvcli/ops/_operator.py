@@ -52,6 +52,11 @@ class Operator:
         """The first sentence of the description."""
         return self.doc.partition("\n")[0]
 
+    @property
+    def positional(self) -> Parameter | None:
+        """The parameter that is given without an option, if there is one."""
+        return next((p for p in self.parameters if p.param.positional), None)
+
     def __call__(
         self,
         src: Tensor,
@@ -75,7 +80,8 @@ class Operator:
             for p in self.parameters
             if p.required or checked[p.name] != p.check(p.default)
         )
-        return Step(self.name, changed, partial(_lower, self, checked))
+        bare = self.positional.name if self.positional else None
+        return Step(self.name, changed, partial(_lower, self, checked), bare)
 
     def _make_chain(self, *args: Any, **kwargs: Any) -> Chain:
         return Chain((self.step(*args, **kwargs),))

@@ -31,6 +31,11 @@ struct Reader {
     using Out = decltype(Before{}(Pixel<T, C>{}));
     // Rows can be copied as bytes: nothing is done to pixels on their way in.
     static constexpr bool kDirect = !Moved && !Planar && Before::kNone;
+    // What lies in memory, the samples of a pixel side by side or not, read through a gather or not.
+    using Raw = Pixel<T, C>;
+    static constexpr bool kPacked = !Planar;
+    static constexpr bool kMoved = Moved;
+    static constexpr bool kSteps = !Before::kNone;
     const Image& src;
     const Move& move;
     const Before& before;
@@ -74,6 +79,8 @@ struct Work {
     static constexpr bool kMoved = Moved;
     static constexpr bool kPlanarIn = PlanarIn;
     static constexpr bool kPlanarOut = PlanarOut;
+    // Results are stored as the pattern makes them, sample by sample.
+    static constexpr bool kPlainOut = !PlanarOut && After::kNone;
     static constexpr bool kUniform = Uniform;
 
     const MapArgs& args;

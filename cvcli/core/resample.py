@@ -1,0 +1,43 @@
+"""What resampling an image is made of: passes, and steps around them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cvcli.core.passes import Part
+from cvcli.core.patterns.resample import Resample
+from cvcli.core.pixelwise import Pixelwise
+from cvcli.core.spec import ITEMSIZE, ImageSpec
+
+
+def resample(
+    image: ImageSpec, width: int, height: int, filter: str, *, antialias: bool
+) -> tuple[Part, ...]:
+    """Return the parts that resize an image by a filter of `cvcli.core.taps`.
+
+    Images with alpha are multiplied by it on the way in and divided by it on the way out; with
+    more than 8 bits they are float32 in between.
+    """
+    before, after, source = _alpha_steps(image) if image.channels in (2, 4) else ((), (), image)
+    target = replace(source, width=width, height=height)
+    whole = Resample(source, target, filter, antialias=antialias)
+    if not whole.is_slow:
+        return (*before, whole, *after)
+    if source.dtype == "uint16":
+        # What is between the axes is float32.
+        before = (Pixelwise("resize.Widen", (), source.channels, "float32"),)
+        after = (Pixelwise("resize.Narrow", (), source.channels, "uint16"),)
+        source = replace(source, dtype="float32")
+    between = replace(source, width=width)
+    target = replace(between, height=height)
+    x = Resample(source, between, filter, antialias=antialias)
+    y = Resample(between, target, filter, antialias=antialias)
+    return (*before, x, y, *after)
+
+
+def _alpha_steps(image: ImageSpec) -> tuple[tuple[Part, ...], tuple[Part, ...], ImageSpec]:
+    dtype = "uint8" if image.dtype == "uint8" else "float32"
+    before = Pixelwise("resize.Premultiply", (), image.channels, dtype)
+    bits = 8 * ITEMSIZE[image.dtype]
+    after = Pixelwise(f"resize.Unpremultiply{bits}", (), image.channels, image.dtype)
+    return (before,), (after,), replace(image, dtype=dtype)

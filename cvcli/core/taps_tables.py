@@ -1,0 +1,96 @@
+"""The tables of taps as kernels read them; ``kernels/core/patterns/resample.h`` has the structs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from cvcli.core.taps import PRECISION, Taps
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from cvcli.core.blocks import Block
+
+    Integers = NDArray[np.int32]
+else:
+    from cvcli.core.lazy import np
+
+_LOW_BITS = 12
+_COARSE = 15
+"""Weights of so many zero bits at the end, and not too large, are single signed bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Where the tables of one axis are in a block, and how long their rows are."""
+
+    spans: int
+    weights: int
+    records: int | None
+    most: int
+    words: int
+
+
+def add_tables(block: Block, taps: Taps, words: int) -> Tables:
+    """Add an axis's tables; with ``words`` the records of 8-bit images too, so many words long."""
+    spans = block.add(np.stack([taps.first, taps.count], axis=1).astype(np.int32).tobytes())
+    if taps.weights.dtype == np.float32:
+        weights = block.add(np.ascontiguousarray(taps.weights).tobytes())
+        return Tables(spans, weights, None, taps.most, 0)
+    pairs = _pairs(taps)
+    records = block.add(_records(taps, words).tobytes()) if words else None
+    return Tables(spans, block.add(pairs.tobytes()), records, pairs.shape[1], words)
+
+
+def words_of(taps: Taps) -> int:
+    """Return how many words of four samples the taps of a result sample touch at most."""
+    return int(np.max((taps.first % 4 + taps.count + 3) // 4))
+
+
+def _pairs(taps: Taps) -> NDArray[np.int16]:
+    """Return pairs of taps as the 16-bit halves of their weights."""
+    rows, most = taps.weights.shape
+    weights = np.zeros((rows, (most + 1) // 2, 2), np.int32)
+    weights.reshape(rows, -1)[:, :most] = taps.weights
+    low = weights & ((1 << _LOW_BITS) - 1)
+    return np.stack([weights >> _LOW_BITS, low], axis=2).astype(np.int16)
+
+
+def _records(taps: Taps, words: int) -> Integers:
+    """Return for each result sample a header and ``words`` times four words.
+
+    The header: the first source index, a multiple of 4; what sums start at; the same for coarse
+    weights; whether they are coarse. Then for each four samples from the first one on their
+    weights as signed bytes, from the most significant to the least, and coarse ones. Sums take
+    samples less 128, so they start with what that leaves out.
+    """
+    rows, most = taps.weights.shape
+    weights = np.zeros((rows, words * 4), np.int64)
+    places = (taps.first % 4)[:, None] + np.arange(most)
+    inside = np.arange(most) < taps.count[:, None]
+    row = np.broadcast_to(np.arange(rows)[:, None], places.shape)
+    weights[row[inside], places[inside]] = taps.weights[inside]
+    coarse = weights >> _COARSE
+    is_coarse = ((coarse << _COARSE == weights) & (abs(coarse) < 128)).all(axis=1)
+    records = np.zeros((rows, 1 + words, 4), np.int32)
+    records[:, 0, 0] = taps.first & ~3
+    records[:, 0, 1] = _wrapped(128 * weights.sum(axis=1) + (1 << (PRECISION - 1)))
+    records[:, 0, 2] = _wrapped(128 * coarse.sum(axis=1) + (1 << (PRECISION - _COARSE - 1)))
+    records[:, 0, 3] = is_coarse
+    for place, digit in enumerate((*_digits(weights), np.where(is_coarse[:, None], coarse, 0))):
+        records[:, 1:, place] = digit.astype(np.int8).view("<i4")
+    return records
+
+
+def _digits(weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """Return three signed digits of base 256, from the most significant on."""
+    low = (weights + 128 & 255) - 128
+    rest = (weights - low) >> 8
+    middle = (rest + 128 & 255) - 128
+    return (rest - middle) >> 8, middle, low
+
+
+def _wrapped(values: NDArray[np.int64]) -> Integers:
+    return values.astype(np.uint64).astype(np.uint32).view(np.int32)

@@ -1,0 +1,250 @@
+// resample on the CPU: groups of rows are turned, so that the taps of a row become those of a
+// column, which are sums of whole vectors; a ring keeps each row made as long as it is needed.
+#pragma once
+
+#include "core/resample_halves_cpu.h"
+#include "core/resample_rows_cpu.h"
+
+namespace cvcli {
+
+template <class T>
+struct MidOf {
+    using type = float;
+};
+template <>
+struct MidOf<uint8_t> {
+    using type = uint8_t;
+};
+
+template <class T, int C>
+class Resampler {
+  public:
+    using Mid = typename MidOf<T>::type;
+    static constexpr bool kFloat = sizeof(Mid) > 1;
+    static constexpr int kGroup = kFloat ? kFloatRows : kBytes;
+
+    Resampler(const Share<ResampleParams>& share, Scratch& scratch)
+        : share_(share),
+          x_(share.params.x),
+          y_(share.params.y),
+          reader_(share, scratch),
+          writer_(share, scratch),
+          width_(int64_t{share.dst.width} * C),
+          pitch_((width_ + 127) / 64 * 64) {
+        const int32_t most = taps(y_);
+        slots_ = most + kGroup;
+        ring_ = scratch.take<Mid>(pitch_ * (slots_ + 1));
+        numbers_ = scratch.take<int32_t>(slots_);
+        const int64_t row = int64_t{share.params.frame.width} * C;
+        if (!reader_.is_direct()) rooms_ = scratch.take<T>(row * kGroup);
+        room_pitch_ = reader_.is_direct() ? 0 : row;
+        halves_ = !kFloat && kHalvesRows && x_.halves;
+        if (x_.copies || halves_) return;
+        turned_ = scratch.take<Mid>((larger(kChunk, taps(x_)) * C + 16) * int64_t{kGroup});
+        made_ = scratch.take<Mid>((kChunk * C + 16) * int64_t{kGroup});
+        sparse_ = share.params.frame.width > 2 * taps(x_) * int64_t{share.dst.width};
+        picked_pitch_ = (kChunk + taps(x_)) * C + 16;
+        if (sparse_) picked_ = scratch.take<T>(picked_pitch_ * kGroup);
+    }
+
+    void run() {
+        for (int32_t row = share_.begin; row < share_.end; ++row) {
+            const int32_t index = share_.params.frame.y0 + row;
+            const int32_t first = y_.spans[2 * index];
+            while (next_ < first + y_.spans[2 * index + 1]) fill(row);
+            while (numbers_[head_] != first) head_ = head_ + 1 < slots_ ? head_ + 1 : 0;
+            const RingRows<Mid> rows = {ring_, pitch_, head_, slots_};
+            blend_row(writer_.begin(row), rows, y_, index, width_);
+            writer_.end(row);
+        }
+    }
+
+  private:
+    // Columns turned at a time: what they take stays in the second level of the caches.
+    static constexpr int32_t kChunk = (1 << 16) / (kGroup * C * int(sizeof(Mid)));
+
+    static int32_t taps(const ResampleAxis& axis) { return axis.most * (kFloat ? 1 : 2); }
+
+    // The next rows that the destination rows from `row` on need, into the ring.
+    void fill(int32_t row) {
+        const T* rows[kGroup];
+        Mid* made[kGroup];
+        int32_t count = 0;
+        const int32_t wanted = halves_ ? 8 : kGroup;
+        for (; row < share_.end && count < wanted; ++row) {
+            const int32_t* span = y_.spans + 2 * int64_t{share_.params.frame.y0 + row};
+            next_ = larger(next_, span[0]);
+            for (; next_ < span[0] + span[1] && count < wanted; ++next_, ++count) {
+                rows[count] = reader_.row(next_, rooms_ + count * room_pitch_);
+                made[count] = ring_ + tail_ * pitch_;
+                numbers_[tail_] = next_;
+                tail_ = tail_ + 1 < slots_ ? tail_ + 1 : 0;
+            }
+        }
+        if (x_.copies) return copy(made, rows, count);
+        if (halves_) return halve(made, rows, count);
+        for (; count < kGroup; ++count) {
+            rows[count] = rows[0];
+            made[count] = ring_ + slots_ * pitch_;
+        }
+        resize(made, rows);
+    }
+
+    void copy(Mid* const* made, const T* const* rows, int32_t count) const {
+        for (int32_t r = 0; r < count; ++r) {
+            const T* from = rows[r] + int64_t{share_.params.frame.x0} * C;
+            for (int64_t i = 0; i < width_; ++i) made[r][i] = static_cast<Mid>(from[i]);
+        }
+    }
+
+    void halve(Mid* const* made, const T* const* rows, int32_t count) const {
+        if constexpr (!kFloat) {
+            const int64_t skipped = int64_t{share_.params.frame.x0} * C * 2;
+            const int64_t row_bytes = int64_t{share_.params.frame.width} * C - skipped;
+            for (int32_t r = 0; r < count; ++r) {
+                halve_row<C>(made[r], rows[r] + skipped, row_bytes, width_);
+            }
+        }
+    }
+
+    void resize(Mid* const* made, const T* const* rows) const {
+        const int32_t* spans = x_.spans + 2 * int64_t{share_.params.frame.x0};
+        for (int32_t begin = 0; begin < share_.dst.width;) {
+            int32_t end = begin;
+            const int32_t first = spans[2 * begin];
+            int32_t last = first;
+            while (end < share_.dst.width && end - begin < kChunk) {
+                const int32_t reach = spans[2 * end] + spans[2 * end + 1];
+                const int32_t taken = sparse_ ? (end - begin + 1) * taps(x_) : reach - first;
+                if (end > begin && taken > kChunk) break;
+                last = larger(last, reach);
+                ++end;
+            }
+            chunk(made, rows, begin, end, first, last);
+            begin = end;
+        }
+    }
+
+    // Few pixels of many: those wanted are put side by side, so that no others are turned.
+    void pick(const T** picked, const T* const* rows, int32_t begin, int32_t end) const {
+        const int32_t* spans = x_.spans + 2 * int64_t{share_.params.frame.x0};
+        const int64_t most = taps(x_) * int64_t{C};
+        const int64_t row_samples = int64_t{share_.params.frame.width} * C;
+        const int64_t blocks = (most * int64_t{sizeof(T)} + 7) / 8;
+        int32_t whole = end;
+        while (whole > begin &&
+               spans[2 * (whole - 1)] * int64_t{C} + blocks * kBlock > row_samples) {
+            --whole;
+        }
+        for (int r = 0; r < kGroup; ++r) {
+            T* to = picked_ + r * picked_pitch_;
+            picked[r] = to;
+            if (blocks == 1) {
+                pick_row<1>(to, rows[r], spans, begin, whole, most, 1);
+            } else if (blocks == 2) {
+                pick_row<2>(to, rows[r], spans, begin, whole, most, 2);
+            } else {
+                pick_row<0>(to, rows[r], spans, begin, whole, most, blocks);
+            }
+            for (int32_t x = whole; x < end; ++x) {
+                const int64_t first = spans[2 * x] * int64_t{C};
+                std::memcpy(to + (x - begin) * most, rows[r] + first,
+                            sizeof(T) * static_cast<size_t>(smaller(most, row_samples - first)));
+            }
+        }
+    }
+
+    static constexpr int kBlock = 8 / int(sizeof(T));
+
+    template <int N>
+    static void pick_row(T* to, const T* row, const int32_t* spans, int32_t begin, int32_t end,
+                         int64_t most, int64_t blocks) {
+        for (int32_t x = begin; x < end; ++x, to += most) {
+            const T* from = row + spans[2 * x] * int64_t{C};
+            for (int64_t i = 0; i < (N ? N : blocks); ++i) {
+                std::memcpy(to + i * kBlock, from + i * kBlock, 8);
+            }
+        }
+    }
+
+    void chunk(Mid* const* made, const T* const* rows, int32_t begin, int32_t end, int32_t first,
+               int32_t last) const {
+        const T* picked[kGroup];
+        if (sparse_) {
+            pick(picked, rows, begin, end);
+            rows = picked;
+            first = 0;
+            last = (end - begin) * taps(x_);
+        }
+        if constexpr (kFloat) {
+            turn_in(turned_, rows, int64_t{first} * C, int64_t{last} * C);
+        } else {
+            const int64_t row_bytes =
+                sparse_ ? picked_pitch_ : share_.params.frame.width * int64_t{C};
+            turn_in(turned_, rows, row_bytes, int64_t{first} * C, int64_t{last} * C);
+        }
+        for (int32_t x = begin; x < end; ++x) {
+            const int32_t index = share_.params.frame.x0 + x;
+            const int32_t place = sparse_ ? (x - begin) * taps(x_) : x_.spans[2 * index] - first;
+            column(index, x - begin, place);
+        }
+        if constexpr (kFloat) {
+            for (int r = 0; r < kGroup; ++r) {
+                for (int32_t i = 0; i < (end - begin) * C; ++i) {
+                    made[r][int64_t{begin} * C + i] = made_[i * kGroup + r];
+                }
+            }
+        } else {
+            turn_out(made, int64_t{begin} * C, made_, int64_t{end - begin} * C);
+        }
+    }
+
+    // One result column of a turned group.
+    void column(int32_t index, int32_t place, int32_t skipped) const {
+        constexpr int32_t wide = C * kGroup;
+        const PlainRows<Mid> taps = {turned_ + skipped * int64_t{wide}, wide};
+        Mid* to = made_ + place * int64_t{wide};
+        if constexpr (kFloat) {
+            const float* weights = static_cast<const float*>(x_.weights) + index * int64_t{x_.most};
+            float sums[wide];
+            blend_floats(sums, taps, 0, weights, x_.spans[2 * int64_t{index} + 1]);
+            std::memcpy(to, sums, sizeof sums);
+        } else {
+            blend_bytes(taps, x_, index, wide,
+                        [&](int64_t at, Bytes bytes) { store_bytes(to + at, bytes); });
+        }
+    }
+
+    const Share<ResampleParams>& share_;
+    const ResampleAxis& x_;
+    const ResampleAxis& y_;
+    const Reader<T, C> reader_;
+    const Writer<T, C> writer_;
+    int64_t width_;
+    int64_t pitch_;
+    int32_t slots_ = 0;
+    Mid* ring_ = nullptr;
+    int32_t* numbers_ = nullptr;
+    T* rooms_ = nullptr;
+    int64_t room_pitch_ = 0;
+    Mid* turned_ = nullptr;
+    Mid* made_ = nullptr;
+    T* picked_ = nullptr;
+    int64_t picked_pitch_ = 0;
+    bool halves_ = false;
+    bool sparse_ = false;
+    int32_t next_ = 0;
+    int32_t head_ = 0;
+    int32_t tail_ = 0;
+};
+
+template <class T, int C>
+int32_t resample_rows(const Share<ResampleParams>& share) {
+    Scratch scratch;
+    Resampler<T, C> work(share, scratch);
+    if (scratch.failed()) return kNoMemory;
+    work.run();
+    return 0;
+}
+
+}  // namespace cvcli

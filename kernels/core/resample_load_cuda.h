@@ -1,0 +1,227 @@
+// How a tile's 8-bit source gets into shared memory: by words from the image, channel by channel.
+#pragma once
+
+#include "core/work_cuda.h"
+
+namespace cvcli {
+
+constexpr uint32_t kSigns = 0x80808080u;  // flips unsigned bytes into signed ones less 128
+
+// One image's tile: where it begins in the result and in the source, and how much of it there is.
+struct TilePlace {
+    int32_t x, y, width, height;
+    int32_t source_x, source_y, end_x, end_y;
+};
+
+// Four pixels as they lie, into one word a channel.
+CVCLI_FN void split_channels(uint32_t (&)[1]) {}
+
+CVCLI_FN void split_channels(uint32_t (&w)[2]) {
+    const uint32_t first = __byte_perm(w[0], w[1], 0x6420);
+    w[1] = __byte_perm(w[0], w[1], 0x7531);
+    w[0] = first;
+}
+
+CVCLI_FN void split_channels(uint32_t (&w)[3]) {
+    const uint32_t a = __byte_perm(__byte_perm(w[0], w[1], 0x0630), w[2], 0x5210);
+    const uint32_t b = __byte_perm(__byte_perm(w[0], w[1], 0x0741), w[2], 0x6210);
+    const uint32_t c = __byte_perm(__byte_perm(w[0], w[1], 0x0052), w[2], 0x7410);
+    w[0] = a;
+    w[1] = b;
+    w[2] = c;
+}
+
+CVCLI_FN void split_channels(uint32_t (&w)[4]) {
+    const uint32_t a = __byte_perm(w[0], w[1], 0x5140);
+    const uint32_t b = __byte_perm(w[2], w[3], 0x5140);
+    const uint32_t c = __byte_perm(w[0], w[1], 0x7362);
+    const uint32_t d = __byte_perm(w[2], w[3], 0x7362);
+    w[0] = __byte_perm(a, b, 0x5410);
+    w[1] = __byte_perm(a, b, 0x7632);
+    w[2] = __byte_perm(c, d, 0x5410);
+    w[3] = __byte_perm(c, d, 0x7632);
+}
+
+// Four pixels from byte `offset` of a row on; nothing outside the row is read.
+template <int C>
+CVCLI_FN void load_words(const uint8_t* row, int32_t row_bytes, int32_t offset,
+                         uint32_t (&words)[C]) {
+    const int32_t lead = static_cast<int32_t>(address(row + offset) & 3);
+    const uint32_t* from = reinterpret_cast<const uint32_t*>(row + offset - lead);
+    if (lead == 0 && offset + 4 * C <= row_bytes) {
+#pragma unroll
+        for (int i = 0; i < C; ++i) words[i] = read_only(from + i);
+    } else if (offset >= lead && offset - lead + 4 * C + 4 <= row_bytes) {
+        uint32_t low = read_only(from);
+#pragma unroll
+        for (int i = 0; i < C; ++i) {
+            const uint32_t high = read_only(from + i + 1);
+            words[i] = __funnelshift_r(low, high, 8 * lead);
+            low = high;
+        }
+    } else {
+#pragma unroll 1
+        for (int i = 0; i < 4 * C; ++i) {
+            const uint32_t byte = offset + i < row_bytes ? read_only(row + offset + i) : 0;
+#pragma unroll
+            for (int k = 0; k < C; ++k) {
+                if (k == i / 4) words[k] = (i % 4 ? words[k] : 0) | byte << (8 * (i % 4));
+            }
+        }
+    }
+}
+
+// Pixels x to x + 3 of row y of what a pattern reads, before the steps, as words that lie where
+// they are; false where a gather takes them from several places.
+template <int C, class R>
+CVCLI_FN bool load_raw_four(const R& reader, int32_t width, int32_t y, int32_t x, bool& forward,
+                            uint32_t (&words)[C]) {
+    forward = true;
+    if constexpr (R::kMoved) {
+        const Axis& axis = reader.move.x;
+        y = axis_at(reader.move.y, y);
+        if (y < 0 || x < axis.run_begin || x + 4 > axis.run_end) return false;
+        forward = axis.run_step > 0;
+        x = run_at(axis, forward ? x : x + 3);
+        width = reader.src.width;
+    }
+    load_words(row_at<const uint8_t>(reader.src, y), width * C, x * C, words);
+    return true;
+}
+
+// The pixel at place i of four as they lie.
+template <int C>
+CVCLI_FN Pixel<uint8_t, C> pixel_of(const uint32_t (&words)[C], int i) {
+    Pixel<uint8_t, C> pixel;
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+        const int byte = i * C + c;
+        pixel.v[c] = static_cast<uint8_t>(words[byte / 4] >> (8 * (byte % 4)));
+    }
+    return pixel;
+}
+
+// Pixels x to x + 3 of row y of what a pattern reads, one word a channel.
+template <int C, class R>
+CVCLI_FN void load_four(const R& reader, int32_t width, int32_t y, int32_t x,
+                        uint32_t (&words)[C]) {
+    using Raw = typename R::Raw;
+    constexpr bool raw_bytes = R::kPacked && sizeof(typename Raw::Sample) == 1;
+    bool forward = true;
+    if constexpr (raw_bytes && !R::kSteps) {
+        if (load_raw_four(reader, width, y, x, forward, words)) {
+            split_channels(words);
+#pragma unroll
+            for (int c = 0; c < C; ++c) {
+                if (!forward) words[c] = __byte_perm(words[c], 0, 0x0123);
+            }
+            return;
+        }
+    }
+    bool loaded = false;
+    uint32_t raw[Raw::kChannels] = {};
+    if constexpr (raw_bytes && R::kSteps) {
+        loaded = load_raw_four(reader, width, y, x, forward, raw);
+    }
+#pragma unroll
+    for (int c = 0; c < C; ++c) words[c] = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        if (x + i >= width) return;
+        Pixel<uint8_t, C> pixel;
+        if constexpr (raw_bytes && R::kSteps) {
+            const Raw ahead = pixel_of(raw, i), behind = pixel_of(raw, 3 - i);
+            pixel = loaded ? reader.before(forward ? ahead : behind) : reader.at(y, x + i);
+        } else {
+            pixel = reader.at(y, x + i);
+        }
+#pragma unroll
+        for (int c = 0; c < C; ++c) words[c] |= uint32_t{pixel.v[c]} << (8 * i);
+    }
+}
+
+// What number / span is without a division: (number * inverse) >> 22, exact where number * span
+// is below 2^22, as it is for what fits shared memory.
+CVCLI_FN uint32_t inverse_of(int32_t span) {
+    return static_cast<uint32_t>(((1 << 22) + span - 1) / span);
+}
+
+// The fours of pixels of some source rows that one tile needs.
+template <int C, class R>
+struct BatchLoad {
+    const R& reader;
+    uint32_t* raw;
+    const TilePlace& place;
+    int32_t width;
+    int32_t first_row;
+    int32_t span;
+    int32_t batch;
+    uint32_t inverse;
+
+    // Calls each(row, group) for all of them, so many of a thread's at a time.
+    template <int Unroll, class Function>
+    CVCLI_FN void for_each(const Function& each) const {
+        const int groups = (place.end_x - place.source_x + 3) / 4;
+#pragma unroll Unroll
+        for (int i = threadIdx.x; i < batch * 4 * span; i += kBlockThreads) {
+            const int row = static_cast<int>((static_cast<uint32_t>(i) * inverse) >> 22);
+            const int group = i - row * span;
+            if (group < groups && first_row + row < place.end_y) each(row, group);
+        }
+    }
+    CVCLI_FN void store(int row, int group, const uint32_t (&words)[C]) const {
+#pragma unroll
+        for (int c = 0; c < C; ++c) raw[(row * C + c) * span + group] = words[c] ^ kSigns;
+    }
+    CVCLI_FN void load_any(int row, int group) const {
+        uint32_t words[C];
+        load_four(reader, width, first_row + row, place.source_x + 4 * group, words);
+        store(row, group, words);
+    }
+    // Rows as they lie, by words; where those would leave the row, byte by byte.
+    template <bool Shifted>
+    CVCLI_FN void load_rows() const {
+        constexpr int more = Shifted ? 4 : 0;
+        const int32_t row_bytes = width * C;
+        const auto whole = [&](int32_t offset, int32_t lead) {
+            return offset >= lead && offset - lead + 4 * C + more <= row_bytes;
+        };
+        const auto lead_of = [&](const uint8_t* at) {
+            return Shifted ? static_cast<int32_t>(address(at) & 3) : 0;
+        };
+        for_each<4>([&](int row, int group) {
+            const int32_t offset = (place.source_x + 4 * group) * C;
+            const uint8_t* at = row_at<const uint8_t>(reader.src, first_row + row) + offset;
+            const int32_t lead = lead_of(at);
+            if (!whole(offset, lead)) return;
+            const uint32_t* from = reinterpret_cast<const uint32_t*>(at - lead);
+            uint32_t words[C + 1];
+#pragma unroll
+            for (int c = 0; c < (Shifted ? C + 1 : C); ++c) words[c] = read_only(from + c);
+            uint32_t four[C];
+#pragma unroll
+            for (int c = 0; c < C; ++c) {
+                four[c] = Shifted ? __funnelshift_r(words[c], words[c + 1], 8 * lead) : words[c];
+            }
+            split_channels(four);
+            store(row, group, four);
+        });
+        const bool at_left = Shifted && place.source_x == 0;
+        if (!at_left && ((place.end_x + 3) & ~3) * C + more <= row_bytes) return;
+        for_each<1>([&](int row, int group) {
+            const int32_t offset = (place.source_x + 4 * group) * C;
+            const uint8_t* at = row_at<const uint8_t>(reader.src, first_row + row) + offset;
+            if (!whole(offset, lead_of(at))) load_any(row, group);
+        });
+    }
+    CVCLI_FN void operator()() const {
+        if constexpr (R::kDirect) {
+            const uint64_t places = address(reader.src.data) | reader.src.row_pitch;
+            (places & 3) ? load_rows<true>() : load_rows<false>();
+        } else {
+            for_each<2>([&](int row, int group) { load_any(row, group); });
+        }
+    }
+};
+
+}  // namespace cvcli

@@ -1,0 +1,103 @@
+// Colour times alpha before resampling, and back: what is transparent must not bleed.
+#pragma once
+
+#include "core/pixels.h"
+
+namespace cvcli {
+
+// For 8 bits c * a / 255, rounded; else the product in float32, without a division.
+struct Premultiply {
+    template <class T, int C>
+    static constexpr bool takes() {
+        return kHasAlpha<C>;
+    }
+    template <int C>
+    CVCLI_FN Pixel<uint8_t, C> operator()(Pixel<uint8_t, C> pixel) const {
+        for (int c = 0; c < C - 1; ++c) {
+            const uint32_t product = uint32_t{pixel.v[c]} * pixel.v[C - 1] + 128;
+            pixel.v[c] = static_cast<uint8_t>((product + (product >> 8)) >> 8);
+        }
+        return pixel;
+    }
+    template <class T, int C>
+    CVCLI_FN Pixel<float, C> operator()(const Pixel<T, C>& pixel) const {
+        Pixel<float, C> out;
+        const float alpha = static_cast<float>(pixel.v[C - 1]);
+        for (int c = 0; c < C - 1; ++c) {
+            out.v[c] = canonical(static_cast<float>(pixel.v[c]) * alpha);
+        }
+        out.v[C - 1] = canonical(alpha);
+        return out;
+    }
+};
+
+// For 8 bits 255 * c / a cut off and saturated, c itself where alpha is 0. The quotient in float32
+// has the same whole part: it is either whole or further from a whole number than its error.
+// For floats c / a, 0 where alpha is not positive.
+template <class To>
+struct Unpremultiply {
+    template <class T, int C>
+    static constexpr bool takes() {
+        return kHasAlpha<C> && (sizeof(T) == 1) == (sizeof(To) == 1) && sizeof(T) != 2;
+    }
+    template <int C>
+    CVCLI_FN Pixel<uint8_t, C> operator()(Pixel<uint8_t, C> pixel) const {
+        const float alpha = static_cast<float>(pixel.v[C - 1]);
+        for (int c = 0; c < C - 1; ++c) {
+            const float color = static_cast<float>(pixel.v[c]);
+            const float quotient = smaller(255.0f * color / larger(alpha, 1.0f), 255.0f);
+            pixel.v[c] = static_cast<uint8_t>(static_cast<int32_t>(alpha > 0 ? quotient : color));
+        }
+        return pixel;
+    }
+    template <int C>
+    CVCLI_FN Pixel<To, C> operator()(const Pixel<float, C>& pixel) const {
+        Pixel<To, C> out;
+        const float alpha = pixel.v[C - 1];
+        for (int c = 0; c < C - 1; ++c) {
+            out.v[c] = to_sample<To>(alpha <= 0.0f ? 0.0f : pixel.v[c] / alpha);
+        }
+        out.v[C - 1] = to_sample<To>(alpha);
+        return out;
+    }
+};
+
+// Whole float32 numbers for 16-bit samples, and back.
+struct Widen {
+    template <class T, int C>
+    static constexpr bool takes() {
+        return sizeof(T) == 2;
+    }
+    template <int C>
+    CVCLI_FN Pixel<float, C> operator()(const Pixel<uint16_t, C>& pixel) const {
+        Pixel<float, C> out;
+        for (int c = 0; c < C; ++c) out.v[c] = static_cast<float>(pixel.v[c]);
+        return out;
+    }
+};
+
+struct Narrow {
+    template <class T, int C>
+    static constexpr bool takes() {
+        return sizeof(T) == 4;
+    }
+    template <int C>
+    CVCLI_FN Pixel<uint16_t, C> operator()(const Pixel<float, C>& pixel) const {
+        Pixel<uint16_t, C> out;
+        for (int c = 0; c < C; ++c) out.v[c] = to_sample<uint16_t>(pixel.v[c]);
+        return out;
+    }
+};
+
+using Unpremultiply8 = Unpremultiply<uint8_t>;
+using Unpremultiply16 = Unpremultiply<uint16_t>;
+using Unpremultiply32 = Unpremultiply<float>;
+
+}  // namespace cvcli
+
+CVCLI_PIXELWISE(resize_Widen, Widen)
+CVCLI_PIXELWISE(resize_Narrow, Narrow)
+CVCLI_PIXELWISE(resize_Premultiply, Premultiply)
+CVCLI_PIXELWISE(resize_Unpremultiply8, Unpremultiply8)
+CVCLI_PIXELWISE(resize_Unpremultiply16, Unpremultiply16)
+CVCLI_PIXELWISE(resize_Unpremultiply32, Unpremultiply32)
