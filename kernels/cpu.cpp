@@ -2,7 +2,6 @@
 // level; the exports and their results are the same.
 #include "core/map.h"
 #include "core/planes_cpu.h"
-#include "cvcli_operators.h"
 
 #if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
 #include <intrin.h>

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cvcli.core.passes import Part
+from cvcli.core.passes import Piece
 from cvcli.core.patterns.resample import Resample
 from cvcli.core.pixelwise import Pixelwise
 from cvcli.core.spec import ITEMSIZE, ImageSpec
@@ -12,7 +12,7 @@ from cvcli.core.spec import ITEMSIZE, ImageSpec
 
 def resample(
     image: ImageSpec, width: int, height: int, filter: str, *, antialias: bool
-) -> tuple[Part, ...]:
+) -> tuple[Piece, ...]:
     """Return the parts that resize an image by a filter of `cvcli.core.taps`.
 
     Images with alpha are multiplied by it on the way in and divided by it on the way out; with
@@ -35,7 +35,7 @@ def resample(
     return (*before, x, y, *after)
 
 
-def _alpha_steps(image: ImageSpec) -> tuple[tuple[Part, ...], tuple[Part, ...], ImageSpec]:
+def _alpha_steps(image: ImageSpec) -> tuple[tuple[Piece, ...], tuple[Piece, ...], ImageSpec]:
     dtype = "uint8" if image.dtype == "uint8" else "float32"
     before = Pixelwise("resize.Premultiply", (), image.channels, dtype)
     bits = 8 * ITEMSIZE[image.dtype]

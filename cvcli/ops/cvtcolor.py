@@ -68,10 +68,11 @@ def cvtcolor(
     """Convert between colour spaces.
 
     Values and their scaling are as OpenCV documents them. Gray is 0.299 R + 0.587 G + 0.114 B. In
-    uint8 images the hue of HSV and HLS takes 180 steps, 256 with _full; in float32 images it is in
-    degrees. Lab and Luv (sRGB, D65) of uint8 are scaled to 0 to 255; in float32 L is 0 to 100.
-    HSV, HLS, Lab and Luv are not defined for uint16. Alpha stays as it is, so that rgb2gray makes
-    gray with alpha of it; a code that names rgba drops or adds it.
+    uint8 images the hue of HSV and HLS takes 180 steps, with _full 256 to HSV and 255 otherwise,
+    as in OpenCV; in float32 images it is in degrees. Lab and Luv (sRGB, D65) of uint8 are scaled to
+    0 to 255; in float32 L is 0 to 100. HSV, HLS, Lab and Luv are not defined for uint16. Alpha
+    stays as it is, so that rgb2gray makes gray with alpha of it; a code that names rgba drops or
+    adds it.
     """
     source, target = code.removesuffix("_full").split("2")
     _check(image, code, source, target)
