@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import cv2
+import emulator
 import numpy as np
 import pytest
 from conftest import CHANNELS, DTYPES, assert_same, noise, run
@@ -229,3 +230,18 @@ def check_cvcuda_rotation(src, theirs, params, interp, device):
     inside = (u > 0.01) & (u < width - 1.01) & (v > 0.01) & (v < height - 1.01)
     limit = {"uint8": 1, "uint16": 6, "float32": 1e-4}[src.dtype.name]
     assert inside.mean() > 0.2 and apart(got, theirs)[inside].max() <= limit
+
+
+def test_places_a_hundred_thousand_pixels_away():
+    """Affine ones lose nothing; a perspective one is a float32, there good to half of 2^-7."""
+    array = noise((3, 120_000, 1), "uint8")
+    back = np.array([[0.999, 0.5, 0.3], [1e-6, 1, 0.25]])
+    got = run("warp_affine", array, {"matrix": back, "inverse": True, "border": "reflect"})
+    wanted = rounded(formula(array, back, "bilinear", "reflect"), "uint8")
+    assert apart(got, wanted).max() <= 1
+    tilted = np.vstack([back, [1e-9, 0, 1]])
+    case = {"matrix": tilted, "inverse": True, "border": "reflect"}
+    got = run("warp_perspective", array, case)
+    wanted = formula(array, tilted, "bilinear", "reflect")
+    assert apart(got, wanted).max() <= 255 / 64 + 1
+    emulator.compare("warp_perspective", array, **case)

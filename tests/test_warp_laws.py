@@ -250,3 +250,13 @@ def test_large_images_on_a_gpu(dtype, channels, interp):
 
 def test_the_block_is_as_python_packs_it():
     assert ctypes.sizeof(WarpParams) == 176 and WarpParams.fixed.offset == 96
+
+
+@pytest.mark.parametrize("name, case", SAME)
+def test_blocks_take_tile_after_tile(name, case, monkeypatch):
+    """As they must where there are more than the 65,535 of a grid's second and third axis."""
+    emulator.install()
+    grid_of = emulator.device.grid_of
+    monkeypatch.setattr(emulator.device, "grid_of", lambda launch: (grid_of(launch)[0], 1, 1))
+    array = noise((3, 140, 70, 3), "uint8")
+    assert_same(run(name, array, case, emulator.NAME), run(name, array, case))

@@ -160,8 +160,8 @@ CVCLI_FN void warp(const W& work, const Each<WarpParams>& each) {
         const Box box = map.template box<Filter>();
         if (kKeepsConstants<Filter, T> && params.border == kConstant && box.misses(params.frame)) {
             const auto cell = Cell<T, C>::of(border_pixel<T, C>(params));
-            return warp_tile<Filter, true, 1>(work, dst, map, tile,
-                                              [&](const Place&) { return cell; });
+            warp_tile<Filter, true, 1>(work, dst, map, tile, [&](const Place&) { return cell; });
+            return __syncthreads();
         }
         const Room room(memory, box, params);
         if (!room.fits()) {

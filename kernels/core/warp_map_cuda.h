@@ -110,8 +110,10 @@ struct WarpMap<kAffine, High> {
 // Rows start in the tile's first column or at the anchor within it.
 template <int High>
 struct WarpMap<kPerspective, High> {
+    // Of corners, in order around the tile: their places, w, and the larger of what it divides.
     struct Memory {
         float4 origins[High][2];
+        float4 corners[4];
     };
     struct Step {
         int rows;
@@ -125,25 +127,26 @@ struct WarpMap<kPerspective, High> {
     Tile tile;
     int32_t x;
     int32_t y;
-    float4 (*origins)[2];
+    Memory& memory;
 
-    CVCLI_FN WarpMap(const WarpParams& from, const Tile& part, int64_t, Memory& memory)
+    CVCLI_FN WarpMap(const WarpParams& from, const Tile& part, int64_t, Memory& room)
         : params(from),
           tile(part),
           x(from.frame.x0 + part.x),
           y(from.frame.y0 + part.y),
-          origins(memory.origins) {
+          memory(room) {
         for (int i = threadIdx.x; i < 2 * tile.height; i += blockDim.x) {
             const int32_t anchor = x - x % kAnchor + (i & 1) * kAnchor;
             const Homogeneous at = origin_at(params, anchor, y + i / 2);
-            origins[i / 2][i & 1] = {at.x, at.y, at.w, 0.0f};
+            memory.origins[i / 2][i & 1] = {at.x, at.y, at.w, 0.0f};
         }
+        if (threadIdx.x < 4) memory.corners[threadIdx.x] = corner(threadIdx.x);
         __syncthreads();
     }
     CVCLI_FN Step rows(int count) const { return {count}; }
     CVCLI_FN At at(int down, int right) const {
         const int32_t from = x % kAnchor + right;
-        return {&origins[down][from / kAnchor], step_by(params, from % kAnchor)};
+        return {&memory.origins[down][from / kAnchor], step_by(params, from % kAnchor)};
     }
     template <int Filter, bool Near>
     CVCLI_FN Place place(const At& at) const {
@@ -154,68 +157,55 @@ struct WarpMap<kPerspective, High> {
     // do places lie within two pixels of the straight lines from corner to corner.
     template <int Filter>
     CVCLI_FN Box box() const {
-        Corners corners;
-        const bool known = find(corners);
-        const int32_t x0 = static_cast<int32_t>(floor_of(corners.low_x)) - 2;
-        const int32_t y0 = static_cast<int32_t>(floor_of(corners.low_y)) - 2;
-        const int32_t x1 = static_cast<int32_t>(floor_of(corners.high_x)) + 2;
-        const int32_t y1 = static_cast<int32_t>(floor_of(corners.high_y)) + 2;
-        return box_around<Filter>(x0, y0, x1, y1, known);
+        if (!is_known()) return {0, 0, 0, 0, false};
+        float4 low = memory.corners[0], high = low;
+#pragma unroll
+        for (int i = 1; i < 4; ++i) {
+            const float4 at = memory.corners[i];
+            low.x = smaller(low.x, at.x);
+            low.y = smaller(low.y, at.y);
+            high.x = larger(high.x, at.x);
+            high.y = larger(high.y, at.y);
+        }
+        return box_around<Filter>(whole(low.x) - 2, whole(low.y) - 2, whole(high.x) + 2,
+                                  whole(high.y) + 2, true);
     }
     CVCLI_FN Outline outline(const Box& box) const {
-        Corners corners;
-        find(corners);
         Outline outline = {{}, {}, 2.0f};
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            outline.x[i] = corners.x[i] - static_cast<float>(box.x);
-            outline.y[i] = corners.y[i] - static_cast<float>(box.y);
+            outline.x[i] = memory.corners[i].x - static_cast<float>(box.x);
+            outline.y[i] = memory.corners[i].y - static_cast<float>(box.y);
         }
         return outline;
     }
 
   private:
-    struct Corners {
-        float x[4];
-        float y[4];
-        float low_x, high_x, low_y, high_y;
-    };
-    // Corners in order around the tile; all of them (0, 0) where they say nothing.
-    CVCLI_FN bool find(Corners& corners) const {
+    CVCLI_FN float4 corner(int i) const {
+        const int32_t right = i == 1 || i == 2 ? tile.width - 1 : 0;
+        const int32_t down = i < 2 ? 0 : tile.height - 1;
+        const Homogeneous at = origin_at(params, x + right, y + down);
+        const float most = larger(magnitude(at.x), magnitude(at.y));
+        return {at.x / at.w, at.y / at.w, at.w, most};
+    }
+    CVCLI_FN bool is_known() const {
         float most = 0.0f, least = 3.0e38f, far = 0.0f;
-        bool negative = false, positive = false;
+        bool positive = true, negative = true;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const int32_t right = i == 1 || i == 2 ? tile.width - 1 : 0;
-            const int32_t down = i < 2 ? 0 : tile.height - 1;
-            const Homogeneous at = origin_at(params, x + right, y + down);
-            const float w = at.w < 0.0f ? -at.w : at.w;
-            negative |= !(at.w > 0.0f);
-            positive |= !(at.w < 0.0f);
-            most = larger(most, w);
-            least = smaller(least, w);
-            far = larger(far, larger(at.x < 0.0f ? -at.x : at.x, at.y < 0.0f ? -at.y : at.y));
-            corners.x[i] = at.x / at.w;
-            corners.y[i] = at.y / at.w;
+            const float4 at = memory.corners[i];
+            positive = positive && at.z > 0.0f;
+            negative = negative && at.z < 0.0f;
+            most = larger(most, magnitude(at.z));
+            least = smaller(least, magnitude(at.z));
+            far = larger(far, at.w);
         }
         const float step = magnitude(params.map[0]) + magnitude(params.map[3]);
-        const bool known = negative != positive &&
-                           most + kAnchor * magnitude(params.map[6]) <= 64.0f * least &&
-                           far + kAnchor * step <= 0.75f * kNear * least;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            if (!known) corners.x[i] = corners.y[i] = 0.0f;
-        }
-        corners.low_x =
-            smaller(smaller(corners.x[0], corners.x[1]), smaller(corners.x[2], corners.x[3]));
-        corners.high_x =
-            larger(larger(corners.x[0], corners.x[1]), larger(corners.x[2], corners.x[3]));
-        corners.low_y =
-            smaller(smaller(corners.y[0], corners.y[1]), smaller(corners.y[2], corners.y[3]));
-        corners.high_y =
-            larger(larger(corners.y[0], corners.y[1]), larger(corners.y[2], corners.y[3]));
-        return known;
+        return (positive || negative) &&
+               most + kAnchor * magnitude(params.map[6]) <= 64.0f * least &&
+               far + kAnchor * step <= 0.75f * kNear * least;
     }
+    CVCLI_FN static int32_t whole(float at) { return static_cast<int32_t>(floor_of(at)); }
     CVCLI_FN static float magnitude(double value) {
         return static_cast<float>(value < 0.0 ? -value : value);
     }
