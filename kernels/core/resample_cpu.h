@@ -21,7 +21,7 @@ class Resampler {
   public:
     using Mid = typename MidOf<T>::type;
     static constexpr bool kFloat = sizeof(Mid) > 1;
-    static constexpr int kGroup = kFloat ? kFloatRows : kBytes;
+    static constexpr int kGroup = kFloat ? 8 : kBytes;
 
     Resampler(const Share<ResampleParams>& share, Scratch& scratch)
         : share_(share),
@@ -39,7 +39,7 @@ class Resampler {
         if (!reader_.is_direct()) rooms_ = scratch.take<T>(row * kGroup);
         room_pitch_ = reader_.is_direct() ? 0 : row;
         halves_ = !kFloat && kHalvesRows && x_.halves;
-        if (x_.copies || halves_) return;
+        if (kFloat || x_.copies || halves_) return;
         turned_ = scratch.take<Mid>((larger(kChunk, taps(x_)) * C + 16) * int64_t{kGroup});
         made_ = scratch.take<Mid>((kChunk * C + 16) * int64_t{kGroup});
         sparse_ = share.params.frame.width > 2 * taps(x_) * int64_t{share.dst.width};
@@ -82,12 +82,14 @@ class Resampler {
             }
         }
         if (x_.copies) return copy(made, rows, count);
-        if (halves_) return halve(made, rows, count);
-        for (; count < kGroup; ++count) {
-            rows[count] = rows[0];
-            made[count] = ring_ + slots_ * pitch_;
+        if (kFloat || halves_) return each_row(made, rows, count);
+        if constexpr (!kFloat) {
+            for (; count < kGroup; ++count) {
+                rows[count] = rows[0];
+                made[count] = ring_ + slots_ * pitch_;
+            }
+            resize(made, rows);
         }
-        resize(made, rows);
     }
 
     void copy(Mid* const* made, const T* const* rows, int32_t count) const {
@@ -97,12 +99,15 @@ class Resampler {
         }
     }
 
-    void halve(Mid* const* made, const T* const* rows, int32_t count) const {
-        if constexpr (!kFloat) {
-            const int64_t skipped = int64_t{share_.params.frame.x0} * C * 2;
-            const int64_t row_bytes = int64_t{share_.params.frame.width} * C - skipped;
-            for (int32_t r = 0; r < count; ++r) {
-                halve_row<C>(made[r], rows[r] + skipped, row_bytes, width_);
+    void each_row(Mid* const* made, const T* const* rows, int32_t count) const {
+        const Frame& frame = share_.params.frame;
+        for (int32_t r = 0; r < count; ++r) {
+            if constexpr (kFloat) {
+                sum_row<C>(made[r], rows[r], x_, frame.x0, share_.dst.width, frame.width);
+            } else {
+                const int64_t skipped = int64_t{frame.x0} * C * 2;
+                halve_row<C>(made[r], rows[r] + skipped, int64_t{frame.width} * C - skipped,
+                             width_);
             }
         }
     }
@@ -176,27 +181,14 @@ class Resampler {
             first = 0;
             last = (end - begin) * taps(x_);
         }
-        if constexpr (kFloat) {
-            turn_in(turned_, rows, int64_t{first} * C, int64_t{last} * C);
-        } else {
-            const int64_t row_bytes =
-                sparse_ ? picked_pitch_ : share_.params.frame.width * int64_t{C};
-            turn_in(turned_, rows, row_bytes, int64_t{first} * C, int64_t{last} * C);
-        }
+        const int64_t row_bytes = sparse_ ? picked_pitch_ : share_.params.frame.width * int64_t{C};
+        turn_in(turned_, rows, row_bytes, int64_t{first} * C, int64_t{last} * C);
         for (int32_t x = begin; x < end; ++x) {
             const int32_t index = share_.params.frame.x0 + x;
             const int32_t place = sparse_ ? (x - begin) * taps(x_) : x_.spans[2 * index] - first;
             column(index, x - begin, place);
         }
-        if constexpr (kFloat) {
-            for (int r = 0; r < kGroup; ++r) {
-                for (int32_t i = 0; i < (end - begin) * C; ++i) {
-                    made[r][int64_t{begin} * C + i] = made_[i * kGroup + r];
-                }
-            }
-        } else {
-            turn_out(made, int64_t{begin} * C, made_, int64_t{end - begin} * C);
-        }
+        turn_out(made, int64_t{begin} * C, made_, int64_t{end - begin} * C);
     }
 
     // One result column of a turned group.
@@ -204,15 +196,8 @@ class Resampler {
         constexpr int32_t wide = C * kGroup;
         const PlainRows<Mid> taps = {turned_ + skipped * int64_t{wide}, wide};
         Mid* to = made_ + place * int64_t{wide};
-        if constexpr (kFloat) {
-            const float* weights = static_cast<const float*>(x_.weights) + index * int64_t{x_.most};
-            float sums[wide];
-            blend_floats(sums, taps, 0, weights, x_.spans[2 * int64_t{index} + 1]);
-            std::memcpy(to, sums, sizeof sums);
-        } else {
-            blend_bytes(taps, x_, index, wide,
-                        [&](int64_t at, Bytes bytes) { store_bytes(to + at, bytes); });
-        }
+        blend_bytes(taps, x_, index, wide,
+                    [&](int64_t at, Bytes bytes) { store_bytes(to + at, bytes); });
     }
 
     const Share<ResampleParams>& share_;

@@ -140,10 +140,10 @@ CVCLI_FN void load_four(const R& reader, int32_t width, int32_t y, int32_t x,
     }
 }
 
-// What number / span is without a division: (number * inverse) >> 22, exact where number * span
-// is below 2^22, as it is for what fits shared memory.
+// What number / span is without a division: (number * inverse) >> 26. For what fits shared memory
+// number < 32 * span, so that it stays in 32 bits, and number * span < 2^26, so that it is exact.
 CVCLI_FN uint32_t inverse_of(int32_t span) {
-    return static_cast<uint32_t>(((1 << 22) + span - 1) / span);
+    return static_cast<uint32_t>(((1 << 26) + span - 1) / span);
 }
 
 // The fours of pixels of some source rows that one tile needs.
@@ -164,7 +164,7 @@ struct BatchLoad {
         const int groups = (place.end_x - place.source_x + 3) / 4;
 #pragma unroll Unroll
         for (int i = threadIdx.x; i < batch * 4 * span; i += kBlockThreads) {
-            const int row = static_cast<int>((static_cast<uint32_t>(i) * inverse) >> 22);
+            const int row = static_cast<int>((static_cast<uint32_t>(i) * inverse) >> 26);
             const int group = i - row * span;
             if (group < groups && first_row + row < place.end_y) each(row, group);
         }

@@ -126,14 +126,35 @@ inline void turn_out(uint8_t* const* rows, int64_t at, const uint8_t* turned, in
     }
 }
 
-constexpr int kFloatRows = 16;
+// One row of float sums. Pixels of three samples are taken as four, which is a vector; where the
+// fourth would lie outside the row they are not.
+template <int N, int C, class T>
+void sum_pixel(float* out, const T* from, const float* weights, int32_t count) {
+    float sums[N];
+    for (int c = 0; c < N; ++c) sums[c] = weights[0] * static_cast<float>(from[c]);
+    for (int32_t k = 1; k < count; ++k) {
+        for (int c = 0; c < N; ++c) {
+            sums[c] += weights[k] * static_cast<float>(from[int64_t{k} * C + c]);
+        }
+    }
+    std::memcpy(out, sums, sizeof sums);
+}
 
-// Samples [begin, end) of a group of rows, turned.
-template <class T>
-void turn_in(float* out, const T* const* rows, int64_t begin, int64_t end) {
-    for (int r = 0; r < kFloatRows; ++r) {
-        for (int64_t at = begin; at < end; ++at) {
-            out[(at - begin) * kFloatRows + r] = static_cast<float>(rows[r][at]);
+// `out` has room for a sample more than `width` pixels.
+template <int C, class T>
+void sum_row(float* out, const T* row, const ResampleAxis& axis, int32_t x0, int32_t width,
+             int32_t row_width) {
+    constexpr int N = C == 3 ? 4 : C;
+    for (int32_t x = 0; x < width; ++x) {
+        const int32_t* span = axis.spans + 2 * int64_t{x0 + x};
+        const float* weights =
+            static_cast<const float*>(axis.weights) + int64_t{x0 + x} * axis.most;
+        const T* from = row + int64_t{span[0]} * C;
+        float* to = out + int64_t{x} * C;
+        if (span[0] + span[1] < row_width) {
+            sum_pixel<N, C>(to, from, weights, span[1]);
+        } else {
+            sum_pixel<C, C>(to, from, weights, span[1]);
         }
     }
 }

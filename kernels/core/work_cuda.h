@@ -31,7 +31,8 @@ struct Reader {
     using Out = decltype(Before{}(Pixel<T, C>{}));
     // Rows can be copied as bytes: nothing is done to pixels on their way in.
     static constexpr bool kDirect = !Moved && !Planar && Before::kNone;
-    // What lies in memory, the samples of a pixel side by side or not, read through a gather or not.
+    // What lies in memory, the samples of a pixel side by side or not, read through a gather or
+    // not.
     using Raw = Pixel<T, C>;
     static constexpr bool kPacked = !Planar;
     static constexpr bool kMoved = Moved;
