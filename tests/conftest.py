@@ -308,7 +308,7 @@ def params_for(draw, operator, spec):
             return {"height": height, "width": width, "gravity": draw(value_of(gravity, 1))}
         y, x = draw(st.integers(0, spec.height - height)), draw(st.integers(0, spec.width - width))
         return {"height": height, "width": width, "x": x, "y": y}
-    if operator.name == "rotate":
+    if operator.name == "rotate" and draw(st.booleans()):
         return {"angle": 90 * draw(st.integers(-5, 5))}
     if not _is_free(operator):
         return draw(st.sampled_from(suited(operator, spec)))
