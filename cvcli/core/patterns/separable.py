@@ -64,16 +64,16 @@ class Separable(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return tile_of(self.source, *self._radii)
+        return tile_of(self.source, *self._radii) if self._unrolled else LONG
 
     @property
     def template(self) -> tuple[int, ...]:
         radii = self._radii if self._unrolled else (-1, -1)
-        return *radii, *self.tile, int(self._amount is not None)
+        return *radii, *self._tile.template, int(self._amount is not None)
 
     @property
     def threads(self) -> int:  # type: ignore[override]
-        return self._tile.threads if self._unrolled else LONG.threads
+        return self._tile.threads
 
     @property
     def blocks(self) -> int:  # type: ignore[override]
@@ -82,8 +82,7 @@ class Separable(Pattern):
 
     @property
     def tile(self) -> tuple[int, int]:
-        tile = self._tile if self._unrolled else LONG
-        return tile.width, tile.height
+        return self._tile.extent
 
     @property
     def key(self) -> tuple[object, ...]:
