@@ -78,7 +78,8 @@ class Separable(Pattern):
     @property
     def blocks(self) -> int:  # type: ignore[override]
         # Wide windows would take all the registers they can get, and leave one block alone.
-        return 3 if self._unrolled and max(self._radii) > 4 else 0
+        wide = self._unrolled and max(self._radii) > 4
+        return (3 if self._tile.threads < 256 else 2) if wide else 0
 
     @property
     def tile(self) -> tuple[int, int]:
