@@ -9,20 +9,36 @@ from cvcli.core.spec import ITEMSIZE, ImageSpec
 UNROLLED = 7
 """The largest radius that kernels are compiled for; larger ones are loops."""
 
-# Rows that a block reads. A round number, so that threads share the work on them evenly.
+# What a block has to find out before its first tile is shared by the next.
+_TURNS = 2
+# Rows that a block reads at a time. A round number, so that threads share the work on them evenly.
 _ROWS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Width and height in pixels of a block's part of the result, and its threads."""
+    """Width and height in pixels of what a block makes at a time, its threads, and its turns.
+
+    A block makes a tile below the other in as many turns.
+    """
 
     width: int
     height: int
     threads: int
+    turns: int
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Width and height of all that a block makes."""
+        return self.width, self.height * self.turns
+
+    @property
+    def template(self) -> tuple[int, int, int]:
+        """What kernels are compiled for."""
+        return self.width, self.height, self.turns
 
 
-LONG = Tile(16, 32, 256)
+LONG = Tile(16, 32, 256, 1)
 """The tile of filters along axes whose radius is no longer unrolled."""
 
 
@@ -41,12 +57,12 @@ def tile_of(image: ImageSpec, radius_x: int, radius_y: int) -> Tile:
     """
     groups = 8 if ITEMSIZE[image.dtype] == 1 else 16
     rows = (_ROWS - 2 * radius_y) // groups * groups
-    return Tile(samples_of(image) // image.channels, rows, threads_of(image))
+    return Tile(samples_of(image) // image.channels, rows, threads_of(image), _TURNS)
 
 
 def dense_tile_of(image: ImageSpec) -> Tile:
     """Return the tile of a small dense filter; its rows are shared by 16 or 32 groups."""
-    return Tile(samples_of(image) // image.channels, _ROWS, threads_of(image))
+    return Tile(samples_of(image) // image.channels, _ROWS, threads_of(image), _TURNS)
 
 
 def threads_of(image: ImageSpec) -> int:

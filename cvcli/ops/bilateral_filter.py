@@ -26,7 +26,9 @@ def bilateral_filter(
     sigma_color: Annotated[
         float, Param("How much colours may differ, in the image's units.", min=0.001)
     ] = 25.0,
-    sigma_space: Annotated[float, Param("How far pixels reach.", min=0.01, unit="px")] = 3.0,
+    sigma_space: Annotated[
+        float, Param("How far pixels reach.", min=0.01, max=1000, unit="px")
+    ] = 3.0,
     border: Annotated[Border, Param("What lies outside the image.")] = "reflect101",
     value: Annotated[Color, Param("Colour of a constant border.")] = 0,
 ) -> Bilateral:

@@ -58,14 +58,14 @@ struct LongSums {
 };
 
 // RX < 0: any radius.
-template <int RX, int RY, int TW, int TH, class W>
+template <int RX, int RY, int TW, int TH, int Turns, class W>
 CVCLI_FN void box(const W& work, const Each<BoxParams>& each) {
     using In = typename W::In;
     using T = typename In::Sample;
     if constexpr (RX < 0) {
         filter_long_axes<LongSums<T>>(work, each);
     } else {
-        using Shape = Tile<T, In::kChannels, RX, RY, TW, TH>;
+        using Shape = Tile<T, In::kChannels, RX, RY, TW, TH, Turns>;
         filter_axes<Shape, Sums<Shape>>(work, each);
     }
 }

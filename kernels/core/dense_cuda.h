@@ -152,14 +152,14 @@ CVCLI_FN void filter_pixels(const W& work, const Each<DenseParams>& each) {
 }
 
 // RX < 0: any taps.
-template <int RX, int RY, int TW, int TH, int Mask, int Blends, class W>
+template <int RX, int RY, int TW, int TH, int Turns, int Mask, int Blends, class W>
 CVCLI_FN void dense(const W& work, const Each<DenseParams>& each) {
     using In = typename W::In;
     if constexpr (RX < 0) {
         static_assert(Blends == 0, "blends are of small filters");
         filter_pixels(work, each);
     } else {
-        using Shape = Tile<typename In::Sample, In::kChannels, RX, RY, TW, TH>;
+        using Shape = Tile<typename In::Sample, In::kChannels, RX, RY, TW, TH, Turns>;
         filter_tiles<Shape, Mask, Blends>(work, each);
     }
 }

@@ -118,10 +118,10 @@ CVCLI_FN void pick_columns(const uint8_t* middle, Words<1> (&results)[Columns<Sh
     }
 }
 
-template <int RX, int RY, int TW, int TH, int Largest, class W>
+template <int RX, int RY, int TW, int TH, int Turns, int Largest, class W>
 CVCLI_FN void rectangle(const W& work, const Each<RectangleParams>& each) {
     using In = typename W::In;
-    using Shape = Tile<typename In::Sample, In::kChannels, RX, RY, TW, TH>;
+    using Shape = Tile<typename In::Sample, In::kChannels, RX, RY, TW, TH, Turns>;
     __shared__ __align__(16) uint8_t room[Shape::kBytes];
     __shared__ __align__(16) uint8_t middle[Shape::kRows * Shape::kRow];
     for_each_place<Shape>(work, each,

@@ -69,14 +69,14 @@ struct LongWeights {
 };
 
 // RX < 0: any radius.
-template <int RX, int RY, int TW, int TH, int Sharpens, class W>
+template <int RX, int RY, int TW, int TH, int Turns, int Sharpens, class W>
 CVCLI_FN void separable(const W& work, const Each<SeparableParams>& each) {
     using In = typename W::In;
     using T = typename In::Sample;
     if constexpr (RX < 0) {
         filter_long_axes<LongWeights<T>>(work, each);
     } else {
-        using Shape = Tile<T, In::kChannels, RX, RY, TW, TH>;
+        using Shape = Tile<T, In::kChannels, RX, RY, TW, TH, Turns>;
         filter_axes<Shape, Weights<Shape, Sharpens != 0>>(work, each);
     }
 }

@@ -11,9 +11,10 @@ namespace cvcli {
 template <int C>
 constexpr int kTileThreads = C == 3 ? 192 : 256;
 
-// A tile of TW x TH results and what it needs of the source: radius RX, RY. Rows of results are
+// A tile of TW x TH results and what it needs of the source: radius RX, RY. A block makes one below
+// the other in as many turns. Rows of results are
 // whole 16-byte chunks, and so is the room on either side of them.
-template <class T, int C, int RX, int RY, int TW, int TH>
+template <class T, int C, int RX, int RY, int TW, int TH, int Turns>
 struct Tile {
     using Sample = T;
     static constexpr int kChannels = C;
@@ -21,6 +22,7 @@ struct Tile {
     static constexpr int kRadiusY = RY;
     static constexpr int kWidth = TW;
     static constexpr int kHeight = TH;
+    static constexpr int kTurns = Turns;
     static constexpr int kThreads = kTileThreads<C>;
     static constexpr int kPixel = sizeof(T) * C;
     static constexpr int kRow = TW * kPixel;
@@ -312,18 +314,23 @@ CVCLI_FN void store_results(const W& work, const Image& dst, const TilePlace& pl
     }
 }
 
-// Calls each(index, src, dst, place) for every tile that a block takes of every image.
+// Calls function(index, dst, params, place) for every tile that a block makes of every image.
 template <class Shape, class W, class Params, class Function>
 CVCLI_FN void for_each_place(const W& work, const Each<Params>& each, const Function& function) {
-    for_each_tile(work.args, Shape::kHeight, work.args.dst,
-                  [&](int32_t index, int32_t tile_x, int32_t tile_y) {
-                      const Image dst = work.dst(index);
-                      const int32_t x = tile_x * Shape::kWidth, y = tile_y * Shape::kHeight;
-                      if (x >= dst.width) return;
-                      const Params& params = work.params(each, index);
-                      function(index, dst, params, tile_place(params.frame, y, x));
-                      __syncthreads();
-                  });
+    constexpr int rows = Shape::kHeight * Shape::kTurns;
+    for_each_tile(
+        work.args, rows, work.args.dst, [&](int32_t index, int32_t tile_x, int32_t tile_y) {
+            const Image dst = work.dst(index);
+            const int32_t x = tile_x * Shape::kWidth;
+            if (x >= dst.width) return;
+            const Params& params = work.params(each, index);
+            const int64_t end = smaller(int64_t{tile_y} * rows + rows, int64_t{dst.height});
+#pragma unroll 1
+            for (int32_t y = tile_y * rows; y < end; y += Shape::kHeight) {
+                function(index, dst, params, tile_place(params.frame, y, x));
+                __syncthreads();
+            }
+        });
 }
 
 }  // namespace cvcli

@@ -43,7 +43,7 @@ class Box(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return tile_of(self.source, *self._radii)
+        return tile_of(self.source, *self._radii) if self._unrolled else LONG
 
     @property
     def _unrolled(self) -> bool:
@@ -52,16 +52,15 @@ class Box(Pattern):
 
     @property
     def template(self) -> tuple[int, ...]:
-        return *(self._radii if self._unrolled else (-1, -1)), *self.tile
+        return *(self._radii if self._unrolled else (-1, -1)), *self._tile.template
 
     @property
     def threads(self) -> int:  # type: ignore[override]
-        return self._tile.threads if self._unrolled else LONG.threads
+        return self._tile.threads
 
     @property
     def tile(self) -> tuple[int, int]:
-        tile = self._tile if self._unrolled else LONG
-        return tile.width, tile.height
+        return self._tile.extent
 
     @property
     def key(self) -> tuple[object, ...]:

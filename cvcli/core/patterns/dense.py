@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from cvcli.core.spec import ImageSpec
 
 _UNROLLED = 2
+# The tile of filters of any taps, a thread a pixel.
+_PIXELS = Tile(32, 8, 256, 1)
 
 
 class DenseParams(Structure):
@@ -69,7 +71,7 @@ class Dense(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return dense_tile_of(self.source)
+        return dense_tile_of(self.source) if self._unrolled else _PIXELS
 
     @property
     def _mask(self) -> int:
@@ -82,16 +84,16 @@ class Dense(Pattern):
     def template(self) -> tuple[int, ...]:
         blends = int(self._amount is not None)
         if not self._unrolled:
-            return -1, -1, *self.tile, 0, blends
-        return *self._radii, *self.tile, self._mask, blends
+            return -1, -1, *self._tile.template, 0, blends
+        return *self._radii, *self._tile.template, self._mask, blends
 
     @property
     def threads(self) -> int:  # type: ignore[override]
-        return self._tile.threads if self._unrolled else 256
+        return self._tile.threads
 
     @property
     def tile(self) -> tuple[int, int]:
-        return (self._tile.width, self._tile.height) if self._unrolled else (32, 8)
+        return self._tile.extent
 
     @property
     def key(self) -> tuple[object, ...]:

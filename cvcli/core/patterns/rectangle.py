@@ -51,7 +51,7 @@ class Rectangle(Pattern):
 
     @property
     def template(self) -> tuple[int, ...]:
-        return *self._radii, *self.tile, int(self._largest)
+        return *self._radii, *self._tile.template, int(self._largest)
 
     @property
     def threads(self) -> int:  # type: ignore[override]
@@ -59,7 +59,7 @@ class Rectangle(Pattern):
 
     @property
     def tile(self) -> tuple[int, int]:
-        return self._tile.width, self._tile.height
+        return self._tile.extent
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -64,26 +64,26 @@ class Separable(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return tile_of(self.source, *self._radii)
+        return tile_of(self.source, *self._radii) if self._unrolled else LONG
 
     @property
     def template(self) -> tuple[int, ...]:
         radii = self._radii if self._unrolled else (-1, -1)
-        return *radii, *self.tile, int(self._amount is not None)
+        return *radii, *self._tile.template, int(self._amount is not None)
 
     @property
     def threads(self) -> int:  # type: ignore[override]
-        return self._tile.threads if self._unrolled else LONG.threads
+        return self._tile.threads
 
     @property
     def blocks(self) -> int:  # type: ignore[override]
         # Wide windows would take all the registers they can get, and leave one block alone.
-        return 3 if self._unrolled and max(self._radii) > 4 else 0
+        wide = self._unrolled and max(self._radii) > 4
+        return (3 if self._tile.threads < 256 else 2) if wide else 0
 
     @property
     def tile(self) -> tuple[int, int]:
-        tile = self._tile if self._unrolled else LONG
-        return tile.width, tile.height
+        return self._tile.extent
 
     @property
     def key(self) -> tuple[object, ...]:
