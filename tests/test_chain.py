@@ -254,7 +254,8 @@ def test_an_empty_chain_copies(device):
 
 
 @pytest.mark.parametrize(
-    "text", ("rotate --angle 45", "crop --width 1 --height 1 --gravity center --x 1")
+    "text",
+    ("resize 50% --width 3 --height 3", "crop --width 1 --height 1 --gravity center --x 1"),
 )
 def test_what_suits_no_image_fails_before_one_is_known(text):
     with pytest.raises(ParameterError, match=f"^{text.split()[0]}: "):

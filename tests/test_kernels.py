@@ -200,13 +200,23 @@ def all_kernels():
         yield Kernel(pattern, dtype, channels, (name,), not uniform)
 
 
+def features(kernel):
+    """What a kernel shows to compile: pixel types, steps and templates of its pattern."""
+    kinds = (kernel.dtype, kernel.channels), kernel.template, kernel.planar, kernel.moved
+    steps = (step.name for step in (*kernel.before, *kernel.after))
+    return {(kernel.pattern, kind) for kind in (*kinds, *steps)}
+
+
 def pattern_kernels():
-    """Each pattern with each pixel type, template and set of steps that the cases use."""
-    turn = count()
-    kernels = {
-        kernel_of(item, uniform=next(turn) % 2 == 0) for item in every_pass() if not item.is_plain
-    }
-    return sorted(kernels, key=repr)
+    """Kernels of every pattern that show all features of those the operators' cases use."""
+    turn, seen = count(), set()
+    for item in every_pass():
+        if item.is_plain:
+            continue
+        kernel = kernel_of(item, uniform=next(turn) % 2 == 0)
+        if features(kernel) - seen:
+            seen |= features(kernel)
+            yield kernel
 
 
 def covering_kernels():
@@ -227,7 +237,7 @@ def compile_jobs():
     for arch in nvrtc.ARCHITECTURES:
         yield arch, tuple(covering_kernels())
     # Every kernel of a pattern on one architecture, which differs from one to the next.
-    for begin in range(0, len(patterns := pattern_kernels()), several):
+    for begin in range(0, len(patterns := list(pattern_kernels())), several):
         arch = nvrtc.ARCHITECTURES[begin // several % len(nvrtc.ARCHITECTURES)]
         yield arch, tuple(patterns[begin : begin + several])
 

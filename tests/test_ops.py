@@ -145,7 +145,7 @@ def bad_values(parameter):
         numbers += [low - 1, str(low - 1)] if low is not None else []
         numbers += [high + 1, str(high + 1)] if high is not None else []
     if parameter.kind == "choice":
-        numbers += [parameter.choices[0].upper(), parameter.choices[0] + "x", 0]
+        numbers += [parameter.choices[0] + "x", parameter.choices[0] + " ", 0]
     if parameter.kind in ("level", "color"):
         numbers += ["%", "5 percent", "nan%", "inf%", "1%%"]
     if parameter.kind == "color":

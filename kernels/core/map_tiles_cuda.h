@@ -9,7 +9,7 @@
 namespace cvcli {
 
 template <class T, int C>
-struct Tile {
+struct TurnTile {
     static constexpr int kPixels = tile_pixels(sizeof(T) * C);
     static constexpr int kPitch = tile_pitch(sizeof(T) * C);
     int32_t x;
@@ -25,14 +25,14 @@ constexpr bool kByWords = sizeof(T) * C % 4 != 0;
 
 template <class T, int C>
 CVCLI_FN constexpr int room_bytes() {
-    constexpr int bytes = Tile<T, C>::kPixels * Tile<T, C>::kPitch + kChunk;
+    constexpr int bytes = TurnTile<T, C>::kPixels * TurnTile<T, C>::kPitch + kChunk;
     if constexpr (kByWords<T, C>) return larger(bytes, TurnRoom<T, C>::kBytes);
     return bytes;
 }
 
 template <class T, int C>
-CVCLI_FN Tile<T, C> tile_at(const Image& dst, int32_t down, uint8_t* room) {
-    constexpr int N = Tile<T, C>::kPixels;
+CVCLI_FN TurnTile<T, C> tile_at(const Image& dst, int32_t down, uint8_t* room) {
+    constexpr int N = TurnTile<T, C>::kPixels;
     const int32_t x = static_cast<int32_t>(blockIdx.x) * N;
     const int32_t y = down * N;
     return {x, y, smaller(N, dst.width - x), smaller(N, dst.height - y), room};
@@ -41,7 +41,8 @@ CVCLI_FN Tile<T, C> tile_at(const Image& dst, int32_t down, uint8_t* room) {
 // Lanes go down a tile's column, which is along the source row of a transposed move. Samples are
 // finished on the way in: a constant, which is not, can't be told from others later.
 template <class T, int C, class U, class F>
-CVCLI_FN void load_tile(const Image& src, const Move& move, const Tile<T, C>& tile, const F& f) {
+CVCLI_FN void load_tile(const Image& src, const Move& move, const TurnTile<T, C>& tile,
+                        const F& f) {
     constexpr int units = int(sizeof(T)) * C / int(sizeof(U));
     constexpr int samples = int(sizeof(U) / sizeof(T));
     for (int down = lane(); down < tile.height; down += kWarp) {
@@ -62,7 +63,7 @@ CVCLI_FN void load_tile(const Image& src, const Move& move, const Tile<T, C>& ti
 }
 
 template <class T, int C>
-CVCLI_FN void store_tile(const Image& dst, const Tile<T, C>& tile) {
+CVCLI_FN void store_tile(const Image& dst, const TurnTile<T, C>& tile) {
     constexpr int P = sizeof(T) * C;
 #pragma unroll 1
     for (int down = threadIdx.x / kWarp; down < tile.height; down += kBlockWarps) {
@@ -73,8 +74,8 @@ CVCLI_FN void store_tile(const Image& dst, const Tile<T, C>& tile) {
 }
 
 template <class T, int C, class F>
-CVCLI_FN void map_tile(const Image& src, const Image& dst, const Move& move, const Tile<T, C>& tile,
-                       const F& f) {
+CVCLI_FN void map_tile(const Image& src, const Image& dst, const Move& move,
+                       const TurnTile<T, C>& tile, const F& f) {
     using Unit = typename UnitOf<widest_unit(sizeof(T) * C)>::type;
     const uint64_t places = address(src.data) | src.row_pitch | address(move.constants);
     f.ready();
@@ -95,7 +96,7 @@ CVCLI_FN void map_tile(const Image& src, const Image& dst, const Move& move, con
 
 template <bool Uniform, class T, int C, class F>
 CVCLI_FN void map_image_tiles(const MapArgs& args, int32_t index, uint8_t* room, const F& f) {
-    constexpr int N = Tile<T, C>::kPixels;
+    constexpr int N = TurnTile<T, C>::kPixels;
     const Image dst = image_of<Uniform>(args.dst, index);
     if (static_cast<int32_t>(blockIdx.x) * N >= dst.width) return;
     const Image src = image_of<Uniform>(args.src, index);

@@ -7,29 +7,29 @@ namespace cvcli {
 
 // Unsigned integers that are in order as the samples are; of floats in IEEE 754's total order, so
 // that NaN has its place and every bit comes back.
-CVCLI_FN uint8_t key_of(uint8_t value) {
+CVCLI_FN uint8_t order_key(uint8_t value) {
     return value;
 }
-CVCLI_FN uint16_t key_of(uint16_t value) {
+CVCLI_FN uint16_t order_key(uint16_t value) {
     return value;
 }
-CVCLI_FN uint32_t key_of(float value) {
+CVCLI_FN uint32_t order_key(float value) {
     const uint32_t bits = bits_of(value);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
-CVCLI_FN uint8_t sample_of(uint8_t key, uint8_t) {
+CVCLI_FN uint8_t key_sample(uint8_t key, uint8_t) {
     return key;
 }
-CVCLI_FN uint16_t sample_of(uint16_t key, uint16_t) {
+CVCLI_FN uint16_t key_sample(uint16_t key, uint16_t) {
     return key;
 }
-CVCLI_FN float sample_of(uint32_t key, float) {
+CVCLI_FN float key_sample(uint32_t key, float) {
     return float_of(key & 0x80000000u ? key & 0x7fffffffu : ~key);
 }
 
 template <class T>
 struct KeyOf {
-    using type = decltype(key_of(T{}));
+    using type = decltype(order_key(T{}));
 };
 template <class T>
 using Key = typename KeyOf<T>::type;
@@ -79,23 +79,23 @@ CVCLI_FN K median_of_3(K a, K b, K c) {
 // Brings the lowest of count values to the front, or the highest to the back.
 template <int count, class K>
 CVCLI_FN void lowest_first(K* v) {
-#pragma GCC unroll 16
+    CVCLI_UNROLL
     for (int i = 1; i < count; ++i) order(v[0], v[i]);
 }
 template <int count, class K>
 CVCLI_FN void highest_last(K* v) {
-#pragma GCC unroll 16
+    CVCLI_UNROLL
     for (int i = 0; i < count - 1; ++i) order(v[i], v[count - 1]);
 }
 
 // Brings the lowest to the front and the highest to the back: first by pairs.
 template <int count, class K>
 CVCLI_FN void extremes_out(K* v) {
-#pragma GCC unroll 16
+    CVCLI_UNROLL
     for (int i = 0; i < count / 2; ++i) order(v[i], v[count - 1 - i]);
-#pragma GCC unroll 16
+    CVCLI_UNROLL
     for (int i = 1; i < (count + 1) / 2; ++i) order(v[0], v[i]);
-#pragma GCC unroll 16
+    CVCLI_UNROLL
     for (int i = count / 2; i < count - 1; ++i) order(v[i], v[count - 1]);
 }
 
@@ -115,9 +115,9 @@ CVCLI_FN K median_of_columns(const K (&v)[3][3]) {
 template <class K>
 CVCLI_FN K median_of_columns(const K (&v)[5][5]) {
     K row[5][5];
-#pragma GCC unroll 8
+    CVCLI_UNROLL
     for (int i = 0; i < 5; ++i) {
-#pragma GCC unroll 8
+        CVCLI_UNROLL
         for (int j = 0; j < 5; ++j) row[i][j] = v[j][i];
     }
     highest_last<5>(row[0]);

@@ -9,7 +9,8 @@
 #endif
 #endif
 
-// CVCLI_FN marks shared functions; CVCLI_CALL long ones, which a kernel should hold only once.
+// CVCLI_FN marks shared functions; CVCLI_CALL long ones, which a kernel should hold only once;
+// CVCLI_UNROLL goes before a short loop over an array that is to be in registers.
 #if defined(__CUDACC_RTC__)
 
 // NVRTC has no standard headers. `long` is 32 bits wide on Windows, so 64 bits are `long long`.
@@ -23,6 +24,7 @@ using int64_t = long long;
 using uint64_t = unsigned long long;
 #define CVCLI_FN __device__ __forceinline__
 #define CVCLI_CALL static __device__ __noinline__
+#define CVCLI_UNROLL _Pragma("unroll")
 
 #else
 
@@ -41,6 +43,11 @@ using std::uint64_t;
 using std::uint8_t;
 #define CVCLI_FN inline
 #define CVCLI_CALL inline
+#if defined(__GNUC__)
+#define CVCLI_UNROLL _Pragma("GCC unroll 16")
+#else
+#define CVCLI_UNROLL
+#endif
 
 #endif
 

@@ -118,7 +118,7 @@ struct BytePasses {
     const ResampleParams& params;
     const Image& dst;
     Room room;
-    TilePlace place;
+    SourceTile place;
     bool coarse_x = false;
     bool coarse_y = false;
 
@@ -243,7 +243,7 @@ CVCLI_FN void for_each_place(const W& work, const Function& each) {
     for_each_tile(work.args, Height, work.args.dst,
                   [&](int32_t index, int32_t tile_x, int32_t tile_y) {
                       const Image dst = work.dst(index);
-                      TilePlace place = {};
+                      SourceTile place = {};
                       place.x = tile_x * Width;
                       place.y = tile_y * Height;
                       if (place.x >= dst.width) return;
@@ -258,7 +258,7 @@ CVCLI_FN void resample_bytes(const W& work, const Each<ResampleParams>& each) {
     using N = ByteNumbers<Numbers...>;
     __shared__ __align__(16) uint32_t words[N::kBytes / 4];
     for_each_place<N::kWidth, N::kHeight>(
-        work, [&](int32_t index, const Image& dst, const TilePlace& place) {
+        work, [&](int32_t index, const Image& dst, const SourceTile& place) {
             const Image src = work.src(index);
             const ResampleParams& params = work.params(each, index);
             BytePasses<N, W> passes = {work, params, dst, {words, params}, place};

@@ -26,7 +26,7 @@ CVCLI_FN const float* weights_of(const ResampleAxis& axis, int32_t index) {
 }
 
 template <int Span, int Batch, int C, class R>
-CVCLI_FN void load_floats(float* raw, const R& reader, const TilePlace& place, int32_t first_row) {
+CVCLI_FN void load_floats(float* raw, const R& reader, const SourceTile& place, int32_t first_row) {
     const int columns = place.end_x - place.source_x;
     if constexpr (R::kDirect) {
         using T = typename R::Out::Sample;
@@ -71,7 +71,7 @@ struct FloatPasses {
     const ResampleParams& params;
     const Image& dst;
     Tile& tile;
-    TilePlace place;
+    SourceTile place;
 
     CVCLI_FN int32_t first_x() const { return params.frame.x0 + place.x; }
     CVCLI_FN int32_t first_y() const { return params.frame.y0 + place.y; }
@@ -173,7 +173,7 @@ CVCLI_FN void resample_floats(const W& work, const Each<ResampleParams>& each) {
     using N = FloatNumbers<Numbers...>;
     __shared__ __align__(16) FloatTile<N, W::In::kChannels> tile;
     for_each_place<N::kWidth, N::kHeight>(
-        work, [&](int32_t index, const Image& dst, const TilePlace& place) {
+        work, [&](int32_t index, const Image& dst, const SourceTile& place) {
             const Image src = work.src(index);
             FloatPasses<N, W> passes = {work, work.params(each, index), dst, tile, place};
             passes.find_source();

@@ -8,7 +8,7 @@ namespace cvcli {
 constexpr uint32_t kSigns = 0x80808080u;  // flips unsigned bytes into signed ones less 128
 
 // One image's tile: where it begins in the result and in the source, and how much of it there is.
-struct TilePlace {
+struct SourceTile {
     int32_t x, y, width, height;
     int32_t source_x, source_y, end_x, end_y;
 };
@@ -151,7 +151,7 @@ template <int C, class R>
 struct BatchLoad {
     const R& reader;
     uint32_t* raw;
-    const TilePlace& place;
+    const SourceTile& place;
     int32_t width;
     int32_t first_row;
     int32_t span;

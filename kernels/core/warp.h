@@ -2,6 +2,7 @@
 // arithmetic that both devices share: places, borders, weights, sums.
 #pragma once
 
+#include "core/border.h"
 #include "core/pattern.h"
 
 namespace cvcli {
@@ -21,7 +22,6 @@ struct WarpParams {
 
 enum Kind : int { kAffine, kPerspective };
 enum Interp : int { kNearest, kLinear, kCubic };
-enum Border : int { kConstant, kReplicate, kReflect, kReflect101, kWrap };
 
 // The taps of a filter: from `kFirst` to `kLast`, counted from the pixel at or before a place.
 template <int Filter>
@@ -128,26 +128,6 @@ CVCLI_FN Place perspective_place(const Homogeneous& origin, const Homogeneous& s
         split_place<Filter>(bounded(y), place.y, place.fy);
     }
     return place;
-}
-
-CVCLI_FN int32_t wrapped(int32_t index, int32_t period) {
-    const int32_t rest = index % period;
-    return rest < 0 ? rest + period : rest;
-}
-
-// The pixel of an axis of n that stands for an index, or -1 for the constant.
-CVCLI_FN int32_t border_index(int32_t index, int32_t n, int32_t border) {
-    if (static_cast<uint32_t>(index) < static_cast<uint32_t>(n)) return index;
-    if (border == kConstant) return -1;
-    if (border == kReplicate) return index < 0 ? 0 : n - 1;
-    if (border == kWrap) return wrapped(index, n);
-    if (border == kReflect) {
-        const int32_t at = wrapped(index, 2 * n);
-        return smaller(at, 2 * n - 1 - at);
-    }
-    if (n == 1) return 0;
-    const int32_t at = wrapped(index, 2 * n - 2);
-    return smaller(at, 2 * n - 2 - at);
 }
 
 // The weights of four neighbours in units of 2^-14; their sum is 2^14.

@@ -96,7 +96,7 @@ CVCLI_FN Cell<T, C> filtered(const Place& place, const Tap& tap) {
 
 // A warp's rows of 32 columns from `left` on: each pixel by make(place).
 template <int Filter, bool Near, bool Fast, int Unroll, class W, class Map, class L, class Make>
-CVCLI_FN void warp_columns(const W& work, const Image& dst, const Map& map, const Tile& tile,
+CVCLI_FN void warp_columns(const W& work, const Image& dst, const Map& map, const WarpTile& tile,
                            int left, L lanes, const Make& make) {
     const int first = static_cast<int>(threadIdx.x) / kWarp;
     auto at = map.at(first, smaller(left + lane(), tile.width - 1));
@@ -119,7 +119,7 @@ CVCLI_FN void warp_columns(const W& work, const Image& dst, const Map& map, cons
 
 // Every pixel of the tile, warps taking rows in turn and lanes columns.
 template <int Filter, bool Near, int Unroll, class W, class Map, class Make>
-CVCLI_FN void warp_tile(const W& work, const Image& dst, const Map& map, const Tile& tile,
+CVCLI_FN void warp_tile(const W& work, const Image& dst, const Map& map, const WarpTile& tile,
                         const Make& make) {
     using Out = decltype(finished(work, make(Place{})).pixel());
     const int first = static_cast<int>(threadIdx.x) / kWarp;
@@ -152,7 +152,7 @@ CVCLI_FN void warp(const W& work, const Each<WarpParams>& each) {
         const int32_t x = across * Wide;
         const int32_t y = down * High;
         if (x >= dst.width || y >= dst.height) return;
-        const Tile tile = {x, y, smaller(Wide, dst.width - x), smaller(High, dst.height - y)};
+        const WarpTile tile = {x, y, smaller(Wide, dst.width - x), smaller(High, dst.height - y)};
         const WarpParams& params = work.params(each, index);
         const Image src = work.src(index);
         const auto reader = work.reader(src, index);

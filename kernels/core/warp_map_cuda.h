@@ -5,7 +5,7 @@
 
 namespace cvcli {
 
-struct Tile {
+struct WarpTile {
     int32_t x;
     int32_t y;
     int32_t width;
@@ -61,7 +61,7 @@ struct WarpMap<kAffine, High> {
     int32_t width;
     int32_t height;
 
-    CVCLI_FN WarpMap(const WarpParams& params, const Tile& tile, int64_t half, Memory&)
+    CVCLI_FN WarpMap(const WarpParams& params, const WarpTile& tile, int64_t half, Memory&)
         : fixed(params.fixed), width(tile.width), height(tile.height) {
         const int64_t x = params.frame.x0 + tile.x;
         const int64_t y = params.frame.y0 + tile.y;
@@ -124,12 +124,12 @@ struct WarpMap<kPerspective, High> {
         CVCLI_FN void move(const Step& by) { origin += 2 * by.rows; }
     };
     const WarpParams& params;
-    Tile tile;
+    WarpTile tile;
     int32_t x;
     int32_t y;
     Memory& memory;
 
-    CVCLI_FN WarpMap(const WarpParams& from, const Tile& part, int64_t, Memory& room)
+    CVCLI_FN WarpMap(const WarpParams& from, const WarpTile& part, int64_t, Memory& room)
         : params(from),
           tile(part),
           x(from.frame.x0 + part.x),

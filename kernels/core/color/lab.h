@@ -1,5 +1,5 @@
-// sRGB to and from CIE L*a*b* and L*u*v*, D65 white. Floats are L* of 0 to 100 with a*, b*, u*, v*
-// as they are; bytes are scaled as in OpenCV: L* by 2.55, a* and b* moved by 128, u* and v* from
+// sRGB to and from CIE L*a*b* and L*u*v*, D65 white. FloatRgb are L* of 0 to 100 with a*, b*, u*,
+// v* as they are; bytes are scaled as in OpenCV: L* by 2.55, a* and b* moved by 128, u* and v* from
 // [-134, 220] and [-140, 122].
 #pragma once
 
@@ -8,7 +8,7 @@
 
 namespace cvcli {
 
-using Floats = Pixel<float, 3>;
+using FloatRgb = Pixel<float, 3>;
 
 constexpr float kWhiteX = 0.950456f;
 constexpr float kWhiteZ = 1.088754f;
@@ -42,7 +42,7 @@ CVCLI_FN float back_through_curve(float f) {
 }
 
 template <class T>
-CVCLI_FN Floats lab_of(const Floats& xyz) {
+CVCLI_FN FloatRgb lab_of(const FloatRgb& xyz) {
     const float fx = curve_of<T>(xyz.v[0] * (1.0f / kWhiteX));
     const float fy = curve_of<T>(xyz.v[1]);
     const float fz = curve_of<T>(xyz.v[2] * (1.0f / kWhiteZ));
@@ -50,14 +50,14 @@ CVCLI_FN Floats lab_of(const Floats& xyz) {
 }
 
 template <class T>
-CVCLI_FN Floats luv_of(const Floats& xyz) {
+CVCLI_FN FloatRgb luv_of(const FloatRgb& xyz) {
     const float l = 116.0f * curve_of<T>(xyz.v[1]) - 16.0f;
     const float sum = (xyz.v[0] + 15.0f * xyz.v[1]) + 3.0f * xyz.v[2];
     const float share = 52.0f / larger(sum, 1.1920929e-07f);
     return {{l, l * (xyz.v[0] * share - kWhiteU), l * (2.25f * (share * xyz.v[1]) - kWhiteV)}};
 }
 
-CVCLI_FN Floats xyz_of_lab(const Floats& lab) {
+CVCLI_FN FloatRgb xyz_of_lab(const FloatRgb& lab) {
     const float fy = (lab.v[0] + 16.0f) * (1.0f / 116.0f);
     const float fx = fy + lab.v[1] * 0.002f;
     const float fz = fy - lab.v[2] * 0.005f;
@@ -66,7 +66,7 @@ CVCLI_FN Floats xyz_of_lab(const Floats& lab) {
 }
 
 template <class T>
-CVCLI_FN Floats xyz_of_luv(const Floats& luv) {
+CVCLI_FN FloatRgb xyz_of_luv(const FloatRgb& luv) {
     const float l = luv.v[0];
     const float y = back_through_curve((l + 16.0f) * (1.0f / 116.0f));
     const float up = 3.0f * (luv.v[1] + l * kWhiteU);
@@ -78,8 +78,8 @@ CVCLI_FN Floats xyz_of_luv(const Floats& luv) {
     return {{y * 3.0f * (up * vp), y, y * ((156.0f * l - up) * vp - 5.0f)}};
 }
 
-CVCLI_FN Floats multiplied(const Matrix<float>& k, const Floats& in) {
-    Floats out;
+CVCLI_FN FloatRgb multiplied(const Matrix<float>& k, const FloatRgb& in) {
+    FloatRgb out;
     for (int c = 0; c < 3; ++c) out.v[c] = row_times(k, c, in.v[0], in.v[1], in.v[2]);
     return out;
 }
@@ -106,22 +106,22 @@ struct ToLab {
     }
     template <class T, int C>
     CVCLI_FN Pixel<T, C> operator()(const Pixel<T, C>& in) const {
-        Floats rgb;
+        FloatRgb rgb;
         for (int c = 0; c < 3; ++c) rgb.v[c] = light_of(in.v[c], light);
-        const Floats xyz = multiplied(kToXyz, rgb);
+        const FloatRgb xyz = multiplied(kToXyz, rgb);
         return with_colors(in, stored(luv ? luv_of<T>(xyz) : lab_of<T>(xyz), in));
     }
 
   private:
     template <int C>
-    CVCLI_FN static Pixel<uint8_t, 3> stored(const Floats& v, const Pixel<uint8_t, C>&) {
+    CVCLI_FN static Pixel<uint8_t, 3> stored(const FloatRgb& v, const Pixel<uint8_t, C>&) {
         const Scaling k = kScaling<luv>;
         Pixel<uint8_t, 3> out;
         for (int c = 0; c < 3; ++c) out.v[c] = to_sample<uint8_t>(v.v[c] * k.scale[c] + k.shift[c]);
         return out;
     }
     template <int C>
-    CVCLI_FN static Floats stored(const Floats& v, const Pixel<float, C>&) {
+    CVCLI_FN static FloatRgb stored(const FloatRgb& v, const Pixel<float, C>&) {
         return {{canonical(v.v[0]), canonical(v.v[1]), canonical(v.v[2])}};
     }
 };
@@ -135,8 +135,8 @@ struct FromLab {
     }
     template <class T, int C>
     CVCLI_FN Pixel<T, C> operator()(const Pixel<T, C>& in) const {
-        const Floats v = loaded(in);
-        const Floats rgb = multiplied(kFromXyz, luv ? xyz_of_luv<T>(v) : xyz_of_lab(v));
+        const FloatRgb v = loaded(in);
+        const FloatRgb rgb = multiplied(kFromXyz, luv ? xyz_of_luv<T>(v) : xyz_of_lab(v));
         Pixel<T, C> out = in;
         for (int c = 0; c < 3; ++c) {
             out.v[c] = to_sample<T>(srgb_of(clipped(rgb.v[c])) * kWhite<T>);
@@ -146,16 +146,16 @@ struct FromLab {
 
   private:
     template <int C>
-    CVCLI_FN static Floats loaded(const Pixel<uint8_t, C>& in) {
+    CVCLI_FN static FloatRgb loaded(const Pixel<uint8_t, C>& in) {
         const Scaling k = kScaling<luv>;
-        Floats out;
+        FloatRgb out;
         for (int c = 0; c < 3; ++c) {
             out.v[c] = (to_float(in.v[c]) - k.shift[c]) * (1.0f / k.scale[c]);
         }
         return out;
     }
     template <int C>
-    CVCLI_FN static Floats loaded(const Pixel<float, C>& in) {
+    CVCLI_FN static FloatRgb loaded(const Pixel<float, C>& in) {
         return {{in.v[0], in.v[1], in.v[2]}};
     }
 };

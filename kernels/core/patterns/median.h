@@ -118,7 +118,7 @@ CVCLI_FN T median_by_digits(const Window<T>& window, int32_t y) {
         for (int dy = -R; dy <= R; ++dy) {
 #pragma unroll 4
             for (int dx = -R; dx <= R; ++dx) {
-                const uint32_t rest = uint32_t{key_of(window.at(y + dy, dx))} >> down;
+                const uint32_t rest = uint32_t{order_key(window.at(y + dy, dx))} >> down;
                 const uint32_t digit = rest & mask;
                 const bool mine = (rest & ~mask) == found;
                 const uint32_t one = mine ? 1u << (16 * (digit & 1u)) : 0u;
@@ -140,7 +140,7 @@ CVCLI_FN T median_by_digits(const Window<T>& window, int32_t y) {
         const int next = smaller(3, down);
         found = down ? found << next : found;
     }
-    return sample_of(static_cast<Key<T>>(found), T{});
+    return key_sample(static_cast<Key<T>>(found), T{});
 }
 
 template <int size, int rows, int threads, class W>
@@ -203,7 +203,7 @@ class KeyRows {
         for (int32_t i = 0; i < padded_; ++i) {
             const int32_t x = smaller(larger(first + i, 0), frame_.width - 1);
             for (int c = 0; c < C; ++c) {
-                out[int64_t{i} * C + c] = key_of(row[int64_t{x} * C + c]);
+                out[int64_t{i} * C + c] = order_key(row[int64_t{x} * C + c]);
             }
         }
         return out;
@@ -343,7 +343,7 @@ int32_t median_by_selection(const Share<MedianParams>& share) {
                 const Key<T>* row = rows.slot(y0 + y + k) + i;
                 for (int32_t dx = 0; dx < size; ++dx) *to++ = row[dx * C];
             }
-            out[i] = sample_of(select_key(window, size * size, size * size / 2), T{});
+            out[i] = key_sample(select_key(window, size * size, size * size / 2), T{});
         }
         writer.end(y);
     }

@@ -18,34 +18,34 @@ struct MedianSmallParams {
 #if CVCLI_CUDA
 
 // Two keys of 16 bits: of a row and of another one half a tile further down.
-struct Pair {
+struct KeyPair {
     uint32_t keys;
 };
-CVCLI_FN Pair lower(Pair a, Pair b) {
+CVCLI_FN KeyPair lower(KeyPair a, KeyPair b) {
     return {__vminu2(a.keys, b.keys)};
 }
-CVCLI_FN Pair higher(Pair a, Pair b) {
+CVCLI_FN KeyPair higher(KeyPair a, KeyPair b) {
     return {__vmaxu2(a.keys, b.keys)};
 }
 
 // How a tile's keys lie in words: two a word, or one where a key fills it.
 template <class T>
-struct Packing {
-    using Word = Pair;
+struct KeyPacking {
+    using Word = KeyPair;
     static constexpr int kHalves = 2;
     CVCLI_FN static Word pack(T first, T second) {
-        return {uint32_t{key_of(first)} | uint32_t{key_of(second)} << 16};
+        return {uint32_t{order_key(first)} | uint32_t{order_key(second)} << 16};
     }
     CVCLI_FN static T sample(Word word, int half) {
         return static_cast<T>(word.keys >> (16 * half) & 0xffffu);
     }
 };
 template <>
-struct Packing<float> {
+struct KeyPacking<float> {
     using Word = uint32_t;
     static constexpr int kHalves = 1;
-    CVCLI_FN static Word pack(float first, float) { return key_of(first); }
-    CVCLI_FN static float sample(Word word, int) { return sample_of(word, 0.0f); }
+    CVCLI_FN static Word pack(float first, float) { return order_key(first); }
+    CVCLI_FN static float sample(Word word, int) { return key_sample(word, 0.0f); }
 };
 
 // A block makes `width` pixels of kHalves * `rows` rows: each thread sorts columns into shared
@@ -54,7 +54,7 @@ template <int size, int width, int rows, class W>
 CVCLI_FN void median_small(const W& work, const Each<MedianSmallParams>& each) {
     using In = typename W::In;
     using T = typename In::Sample;
-    using P = Packing<T>;
+    using P = KeyPacking<T>;
     using Word = typename P::Word;
     constexpr int C = In::kChannels;
     constexpr int R = size / 2;
@@ -129,11 +129,11 @@ void padded_keys(const T* row, int32_t first, int32_t count, int32_t width, Key<
             const int32_t inside = smaller(count - i, width - x);
             const T* from = row + int64_t{x} * C;
             Key<T>* to = out + int64_t{i} * C;
-            for (int64_t k = 0; k < int64_t{inside} * C; ++k) to[k] = key_of(from[k]);
+            for (int64_t k = 0; k < int64_t{inside} * C; ++k) to[k] = order_key(from[k]);
             i += inside - 1;
             continue;
         }
-        for (int c = 0; c < C; ++c) out[int64_t{i} * C + c] = key_of(row[int64_t{x} * C + c]);
+        for (int c = 0; c < C; ++c) out[int64_t{i} * C + c] = order_key(row[int64_t{x} * C + c]);
     }
 }
 
@@ -177,7 +177,7 @@ void samples_of(T* row, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         Key<T> key;
         std::memcpy(&key, row + i, sizeof key);
-        row[i] = sample_of(key, T{});
+        row[i] = key_sample(key, T{});
     }
 }
 
