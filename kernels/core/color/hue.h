@@ -120,7 +120,9 @@ CVCLI_FN float whole_turns_off(float sixths) {
     return rest >= 6.0f ? 0.0f : (rest < 0.0f ? 0.0f : rest);
 }
 
+// A NaN hue, which a clamp may or may not let through, makes all of them NaN.
 CVCLI_FN Pixel<float, 3> rgb_of(float turn, float high, float spread) {
+    high += turn - turn;
     return {{of_sixth(turn, 5.0f, high, spread), of_sixth(turn, 3.0f, high, spread),
              of_sixth(turn, 1.0f, high, spread)}};
 }
