@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import cycle, product
+from itertools import cycle, islice, product
 
 import emulator
 import pytest
@@ -15,9 +15,19 @@ from cvcli.errors import DeviceError
 from cvcli.ops import parse_chain
 
 SIZES = ((45, 70), (3, 5), (1, 1), (29, 1), (61, 83))
-# Each case runs on RGB bytes, and on one other kind of pixel in turn.
-OTHERS = cycle(kind for kind in product(DTYPES, CHANNELS) if kind != ("uint8", 3))
-KINDS = [(parameter, next(OTHERS)) for parameter in CASES]
+# Each case runs on RGB bytes, and on one other kind of pixel in turn that it accepts.
+OTHERS = [kind for kind in product(DTYPES, CHANNELS) if kind != ("uint8", 3)]
+
+
+def other_kind(operator, case, turn):
+    """The first kind from a place in turn on that suits the case; RGB bytes if none does."""
+    kinds = islice(cycle(OTHERS), turn % len(OTHERS), turn % len(OTHERS) + len(OTHERS))
+    specs = (ImageSpec(*SIZES[0], channels, dtype) for dtype, channels in kinds)
+    spec = next((spec for spec in specs if accepts(operator, case, spec)), None)
+    return (spec.dtype, spec.channels) if spec else ("uint8", 3)
+
+
+KINDS = [(parameter, other_kind(*parameter.values, turn)) for turn, parameter in enumerate(CASES)]
 CHAINS = (
     "flip --axis -1 | invert | reformat --layout planar",
     "channelreorder --order 2,1,0 | pad --top 3 --left 2 --border wrap | gamma-contrast --gamma 2",

@@ -6,12 +6,14 @@ import ctypes
 import os
 import threading
 from bisect import insort
+from collections.abc import Sequence
 from itertools import count
 
 from cvcli.core import engine as engines
-from cvcli.core.memory import Buffer, Marks, Pool
+from cvcli.core.marks import Marks
+from cvcli.core.memory import Buffer, Pool
 from cvcli.devices import find
-from cvcli.devices.base import Device, Launch
+from cvcli.devices.base import Copy, Device, Launch
 from cvcli.devices.geometry import grid_of
 from cvcli.errors import DeviceError
 from emulator.compile import compiled, place_of, runtime
@@ -53,6 +55,7 @@ class EmulatedDevice(Device):
         self._handles = count(1)
         self._memory: dict[int, tuple[int, object]] = {}
         self._ranges: list[tuple[int, int]] = []
+        self._graphs: dict[int, list[Launch | Copy]] = {}
         self._lock = threading.Lock()
 
     def allocate(self, nbytes: int) -> int:
@@ -111,6 +114,21 @@ class EmulatedDevice(Device):
 
     def memory_info(self) -> tuple[int, int]:
         return 1 << 32, 1 << 32
+
+    def create_graph(self, work: Sequence[Launch | Copy]) -> int:
+        handle = next(self._handles)
+        self._graphs[handle] = list(work)
+        return handle
+
+    def launch_graph(self, graph: int, stream: int) -> None:
+        for piece in self._graphs[graph]:
+            if isinstance(piece, Copy):
+                self.copy(piece.dst, piece.src, piece.nbytes, stream)
+            else:
+                self.launch(piece, stream)
+
+    def destroy_graph(self, graph: int) -> None:
+        del self._graphs[graph]
 
     def launch(self, launch: Launch, stream: int) -> None:
         code = compiled(launch.kernel)

@@ -27,5 +27,9 @@ class Histogram(Summary):
     name = "histogram"
     record_pixels = LEVELS
 
+    @property
+    def template(self) -> tuple[int, ...]:
+        return ()
+
     def pack(self, block: Block) -> Callable[[int], Structure]:
         return lambda base: HistogramParams(self.frame)

@@ -73,7 +73,11 @@ class Adapted(Part):
         at, measured = len(passes), image
         for step in self.measure:
             measured = result_spec(step, measured)
-        statistics = (Histogram if self.rule.counts else Summary)(measured)
+        statistics = (
+            Histogram(measured)
+            if self.rule.counts
+            else Summary(measured, sums=self.rule.kind == "contrast")
+        )
         tables = Tables(statistics.target, image, measured.channels, self.rule)
         measuring = replace(
             first_pass(image),

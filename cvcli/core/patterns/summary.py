@@ -36,9 +36,15 @@ class Summary(Pattern):
     name = "summary"
     record_pixels = 4
 
-    def __init__(self, source: ImageSpec) -> None:
+    def __init__(self, source: ImageSpec, *, sums: bool = True) -> None:
         width = source.channels * self.record_pixels
         super().__init__(source, ImageSpec(parts(source), width, 4, "uint8"))
+        self.sums = sums
+        """Whether the sums are wanted too; without them a GPU is faster."""
+
+    @property
+    def template(self) -> tuple[int, ...]:
+        return (int(self.sums),)
 
     @property
     def tile(self) -> tuple[int, int]:

@@ -11,6 +11,38 @@ struct HistogramParams {
 
 #if CVCLI_CUDA
 
+template <int C>
+CVCLI_FN void count_word(uint32_t (*counts)[kLevels], uint32_t word, int first) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        atomicAdd(&counts[(first + i) % C][word >> (8 * i) & 255u], 1u);
+    }
+}
+
+// Whole groups of 48 bytes of aligned rows [begin, end); returns how many pixels of a row they are.
+template <int C>
+CVCLI_FN int32_t count_groups(const Image& src, int32_t begin, int32_t end,
+                              uint32_t (*counts)[kLevels]) {
+    const uint64_t bits = address(src.data) | static_cast<uint64_t>(src.row_pitch);
+    const int32_t groups = static_cast<int32_t>(int64_t{src.width} * C / 48);
+    if ((bits & (kChunk - 1)) || !groups) return 0;
+    for (int32_t i = threadIdx.x; i < (end - begin) * groups; i += kBlockThreads) {
+        const uint8_t* from =
+            row_at<const uint8_t>(src, begin + i / groups) + int64_t{i % groups} * 48;
+        uint4 chunks[3];
+#pragma unroll
+        for (int k = 0; k < 3; ++k) chunks[k] = load_chunk(from + k * kChunk);
+#pragma unroll
+        for (int k = 0; k < 3; ++k) {
+            count_word<C>(counts, chunks[k].x, k * kChunk);
+            count_word<C>(counts, chunks[k].y, k * kChunk + 4);
+            count_word<C>(counts, chunks[k].z, k * kChunk + 8);
+            count_word<C>(counts, chunks[k].w, k * kChunk + 12);
+        }
+    }
+    return static_cast<int32_t>(int64_t{groups} * 48 / C);
+}
+
 // A block makes one part; each warp counts by itself, so that few lanes meet on one counter.
 template <class W>
 CVCLI_FN void histogram(const W& work, const Each<HistogramParams>& each) {
@@ -28,15 +60,16 @@ CVCLI_FN void histogram(const W& work, const Each<HistogramParams>& each) {
             flat[i] = 0;
         }
         __syncthreads();
-        const int32_t end = smaller((part + 1) * kPartRows, frame.height);
-        for (int32_t y = part * kPartRows; y < end; ++y) {
-#pragma unroll 4
-            for (int32_t x = threadIdx.x; x < frame.width; x += kBlockThreads) {
-                const In pixel = reader.at(y, x);
+        const int32_t begin = part * kPartRows;
+        const int32_t end = smaller(begin + kPartRows, frame.height);
+        int32_t done = 0;
+        if constexpr (W::Read::kDirect) done = count_groups<C>(src, begin, end, mine);
+        const int32_t left = frame.width - done;
+        for (int32_t i = threadIdx.x; i < (end - begin) * left; i += kBlockThreads) {
+            const In pixel = reader.at(begin + i / left, done + i % left);
 #pragma unroll
-                for (int c = 0; c < C; ++c) {
-                    atomicAdd(&mine[c][static_cast<int>(pixel.v[c]) & (kLevels - 1)], 1u);
-                }
+            for (int c = 0; c < C; ++c) {
+                atomicAdd(&mine[c][static_cast<int>(pixel.v[c]) & (kLevels - 1)], 1u);
             }
         }
         __syncthreads();

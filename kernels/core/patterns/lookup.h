@@ -29,20 +29,54 @@ CVCLI_FN Pixel<T, C> looked_up(int32_t kind, const void* aux, const Pixel<T, C>&
 
 #if CVCLI_CUDA
 
-// The samples of a 16-byte chunk of a row, the first of which is of channel `first`.
+// Chunks whose samples repeat their channels: a thread takes so many, so that it knows the channel
+// of each byte.
 template <int C>
-CVCLI_FN uint32_t looked_up_word(const uint8_t (*tables)[kLevels], uint32_t word, int first) {
+constexpr int kGroup = C == 3 ? 3 : 1;
+
+template <int C>
+CVCLI_FN uint32_t looked_up_word(const uint8_t* tables, uint32_t word, int first) {
     uint32_t out = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        int channel = first + i;
-        channel -= channel >= C ? C : 0;
-        channel -= channel >= C ? C : 0;
-        channel -= channel >= C ? C : 0;
-        channel -= channel >= C ? C : 0;
-        out |= uint32_t{tables[channel][word >> (8 * i) & 255u]} << (8 * i);
+        const int channel = (first + i) % C;
+        out |= uint32_t{tables[channel * kLevels + (word >> (8 * i) & 255u)]} << (8 * i);
     }
     return out;
+}
+
+template <int C>
+CVCLI_FN void look_up_group(const uint8_t* from, uint8_t* to, const uint8_t* tables) {
+    uint4 chunks[kGroup<C>];
+#pragma unroll
+    for (int k = 0; k < kGroup<C>; ++k) chunks[k] = load_chunk(from + k * kChunk);
+#pragma unroll
+    for (int k = 0; k < kGroup<C>; ++k) {
+        uint4& chunk = chunks[k];
+        chunk.x = looked_up_word<C>(tables, chunk.x, k * kChunk);
+        chunk.y = looked_up_word<C>(tables, chunk.y, k * kChunk + 4);
+        chunk.z = looked_up_word<C>(tables, chunk.z, k * kChunk + 8);
+        chunk.w = looked_up_word<C>(tables, chunk.w, k * kChunk + 12);
+        *reinterpret_cast<uint4*>(to + k * kChunk) = chunk;
+    }
+}
+
+// Whole groups of aligned rows [begin, end); returns how many pixels of a row they are.
+template <int C>
+CVCLI_FN int32_t look_up_groups(const Image& src, const Image& dst, int32_t begin, int32_t end,
+                                const uint8_t* tables) {
+    const uint64_t bits = address(src.data) | address(dst.data) |
+                          static_cast<uint64_t>(src.row_pitch | dst.row_pitch);
+    if (bits & (kChunk - 1)) return 0;
+    constexpr int kBytes = kGroup<C> * kChunk;
+    const int32_t groups = static_cast<int32_t>(int64_t{dst.width} * C / kBytes);
+    if (!groups) return 0;
+    for (int32_t i = threadIdx.x; i < (end - begin) * groups; i += kBlockThreads) {
+        const int32_t y = begin + i / groups;
+        const int64_t at = int64_t{i % groups} * kBytes;
+        look_up_group<C>(row_at<const uint8_t>(src, y) + at, row_at<uint8_t>(dst, y) + at, tables);
+    }
+    return static_cast<int32_t>(int64_t{groups} * kBytes / C);
 }
 
 // A block takes tile_rows rows of an image; whole chunks where source and result are aligned.
@@ -66,33 +100,15 @@ CVCLI_FN void lookup(const W& work, const Each<LookupParams>& each) {
             room[i] = row_at<const uint8_t>(aux, row)[kBytes ? i % kLevels : i];
         }
         __syncthreads();
-        const auto one = [&](int32_t y, int32_t x) {
+        const int32_t begin = tile_y * tile_rows;
+        const int32_t end = smaller(begin + tile_rows, dst.height);
+        int32_t done = 0;
+        if constexpr (kStraight && kBytes) done = look_up_groups<C>(src, dst, begin, end, room);
+        const int32_t left = dst.width - done;
+        for (int32_t i = threadIdx.x; i < (end - begin) * left; i += kBlockThreads) {
+            const int32_t y = begin + i / left;
+            const int32_t x = done + i % left;
             work.write(dst, y, x, looked_up<T, C>(kind, room, reader.at(y, x)));
-        };
-        const int32_t end = smaller(tile_y * tile_rows + tile_rows, dst.height);
-        for (int32_t y = tile_y * tile_rows; y < end; ++y) {
-            int32_t begin = 0;
-            if constexpr (kStraight && kBytes) {
-                const uint8_t* from = row_at<const uint8_t>(src, y);
-                uint8_t* to = row_at<uint8_t>(dst, y);
-                if (((address(from) | address(to)) & (kChunk - 1)) == 0) {
-                    const int32_t chunks = static_cast<int32_t>(int64_t{dst.width} * C / kChunk);
-                    const auto* tables = reinterpret_cast<const uint8_t (*)[kLevels]>(room);
-                    for (int32_t i = threadIdx.x; i < chunks; i += kBlockThreads) {
-                        uint4 chunk = load_chunk(from + int64_t{i} * kChunk);
-                        const int first = static_cast<int>(int64_t{i} * kChunk % C);
-                        chunk.x = looked_up_word<C>(tables, chunk.x, first);
-                        chunk.y = looked_up_word<C>(tables, chunk.y, (first + 4) % C);
-                        chunk.z = looked_up_word<C>(tables, chunk.z, (first + 8) % C);
-                        chunk.w = looked_up_word<C>(tables, chunk.w, (first + 12) % C);
-                        *reinterpret_cast<uint4*>(to + int64_t{i} * kChunk) = chunk;
-                    }
-                    // The pixel that the last chunk ends in is made again with the rest: the same
-                    // bytes once more.
-                    begin = static_cast<int32_t>(int64_t{chunks} * kChunk / C);
-                }
-            }
-            for (int32_t x = begin + threadIdx.x; x < dst.width; x += kBlockThreads) one(y, x);
         }
         __syncthreads();
     });

@@ -41,13 +41,18 @@ CVCLI_FN bool is_alpha_of(const TablesParams& params, int channel) {
     return params.channels % 2 == 0 && channel == params.channels - 1;
 }
 
-CVCLI_FN Level level_from(const TablesParams& params, const Image& src, int channel) {
-    if (is_alpha_of(params, channel)) return {1.0, 0.0};
-    const int measured = params.measured == 1 ? 0 : channel;
+// The summary of every `step`-th part from `first` on.
+CVCLI_FN Summary summary_of_parts(const TablesParams& params, const Image& src, int measured,
+                                  int first, int step) {
     Summary total = no_samples();
-    for (int32_t part = 0; part < params.frame.height; ++part) {
+    for (int32_t part = first; part < params.frame.height; part += step) {
         add_summary(total, row_at<const Summary>(src, part)[measured]);
     }
+    return total;
+}
+
+CVCLI_FN Level level_from(const TablesParams& params, const Summary& total, int channel) {
+    if (is_alpha_of(params, channel)) return {1.0, 0.0};
     return level_of(params.kind, total, params.factor, params.top,
                     static_cast<double>(params.samples), params.floats);
 }
@@ -56,55 +61,77 @@ CVCLI_FN void identity_table(uint8_t* table) {
     for (int i = 0; i < kLevels; ++i) table[i] = static_cast<uint8_t>(i);
 }
 
-CVCLI_FN void level_table(const TablesParams& params, const Level& level, bool alpha,
-                          uint8_t* table) {
-    if (alpha) return identity_table(table);
-    for (int i = 0; i < kLevels; ++i) {
-        table[i] = leveled<uint8_t>(params.kind, static_cast<uint8_t>(i), level);
-    }
+CVCLI_FN uint8_t level_entry(const TablesParams& params, const Level& level, int channel,
+                             int value) {
+    if (is_alpha_of(params, channel)) return static_cast<uint8_t>(value);
+    return leveled<uint8_t>(params.kind, static_cast<uint8_t>(value), level);
 }
 
 #if CVCLI_CUDA
 
-// A block an image: all threads add the parts up, then one a channel does the rest.
+// Sixteen threads a channel add the parts up, then the first of each has the level.
+CVCLI_FN void make_levels(const TablesParams& params, const Image& src, Level* levels) {
+    __shared__ Summary parts[4][16];
+    const int channel = threadIdx.x / 16, lane = threadIdx.x % 16;
+    const bool mine = channel < params.channels;
+    const int measured = params.measured == 1 ? 0 : channel;
+    if (mine && !is_alpha_of(params, channel)) {
+        parts[channel][lane] = summary_of_parts(params, src, measured, lane, 16);
+    }
+    __syncthreads();
+    if (mine && lane == 0) {
+        Summary total = no_samples();
+        if (!is_alpha_of(params, channel)) {
+            for (int i = 0; i < 16; ++i) add_summary(total, parts[channel][i]);
+        }
+        levels[channel] = level_from(params, total, channel);
+    }
+    __syncthreads();
+}
+
+CVCLI_FN void add_counts(const TablesParams& params, const Image& src, uint32_t* counts) {
+    for (int i = threadIdx.x; i < params.measured * kLevels; i += kBlockThreads) {
+        uint32_t total = 0;
+#pragma unroll 16
+        for (int32_t part = 0; part < params.frame.height; ++part) {
+            total += row_at<const uint32_t>(src, part)[i];
+        }
+        counts[i] = total;
+    }
+    __syncthreads();
+}
+
+// A block an image.
 template <class W>
 CVCLI_FN void tables(const W& work, const Each<TablesParams>& each) {
     __shared__ uint32_t counts[4][kLevels];
     __shared__ uint8_t made[4][kLevels];
-    uint32_t* const flat = &counts[0][0];
-    const uint8_t* const table = &made[0][0];
+    __shared__ Level levels[4];
+    uint8_t* const table = &made[0][0];
     const int channel = threadIdx.x;
     for (int32_t index = blockIdx.z; index < work.args.count; index += gridDim.z) {
         const Image src = work.src(index);
         const Image dst = work.dst(index);
         const TablesParams& params = work.params(each, index);
         if (params.from_counts) {
-            for (int i = threadIdx.x; i < params.measured * kLevels; i += kBlockThreads) {
-                uint32_t total = 0;
-#pragma unroll 8
-                for (int32_t part = 0; part < params.frame.height; ++part) {
-                    total += row_at<const uint32_t>(src, part)[i];
-                }
-                flat[i] = total;
-            }
-        }
-        __syncthreads();
-        if (channel < params.channels) {
-            if (params.from_counts && !is_alpha_of(params, channel)) {
-                table_from_counts(params, counts[params.measured == 1 ? 0 : channel],
-                                  made[channel]);
-            } else if (params.from_counts) {
-                identity_table(made[channel]);
-            } else {
-                const Level level = level_from(params, src, channel);
-                if (params.levels)
-                    row_at<Level>(dst, 0)[channel] = level;
+            add_counts(params, src, &counts[0][0]);
+            if (channel < params.channels) {
+                if (is_alpha_of(params, channel))
+                    identity_table(made[channel]);
                 else
-                    level_table(params, level, is_alpha_of(params, channel), made[channel]);
+                    table_from_counts(params, counts[params.measured == 1 ? 0 : channel],
+                                      made[channel]);
+            }
+        } else {
+            make_levels(params, src, levels);
+            for (int i = threadIdx.x; i < params.channels * kLevels; i += kBlockThreads) {
+                table[i] = level_entry(params, levels[i / kLevels], i / kLevels, i % kLevels);
             }
         }
         __syncthreads();
-        if (!params.levels) {
+        if (params.levels) {
+            if (channel < params.channels) row_at<Level>(dst, 0)[channel] = levels[channel];
+        } else {
             for (int i = threadIdx.x; i < params.channels * kLevels; i += kBlockThreads) {
                 row_at<uint8_t>(dst, i / kLevels)[i % kLevels] = table[i];
             }
@@ -120,13 +147,15 @@ int32_t tables_rows(const Share<TablesParams>& share) {
     const TablesParams& params = share.params;
     for (int channel = 0; channel < params.channels; ++channel) {
         if (!params.from_counts) {
-            const Level level = level_from(params, share.src, channel);
+            const int measured = params.measured == 1 || is_alpha_of(params, channel) ? 0 : channel;
+            const Summary total = summary_of_parts(params, share.src, measured, 0, 1);
+            const Level level = level_from(params, total, channel);
             if (params.levels) {
                 row_at<Level>(share.dst, 0)[channel] = level;
-            } else {
-                level_table(params, level, is_alpha_of(params, channel),
-                            row_at<uint8_t>(share.dst, channel));
+                continue;
             }
+            uint8_t* table = row_at<uint8_t>(share.dst, channel);
+            for (int i = 0; i < kLevels; ++i) table[i] = level_entry(params, level, channel, i);
             continue;
         }
         uint8_t* table = row_at<uint8_t>(share.dst, channel);
