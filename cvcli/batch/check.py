@@ -75,7 +75,7 @@ def sizes_of(
 
     def look(path: str) -> Size | CvcliError:
         try:
-            return _size(_header(Path(path), max_pixels), chain, auto_orient)
+            return _size(header_of(Path(path), max_pixels), chain, auto_orient)
         except CvcliError as error:
             return error
 
@@ -115,14 +115,15 @@ def _verdict(job: Job, chain: Chain, max_pixels: int, auto_orient: bool) -> Cvcl
     if job.input == STDIO:
         return None
     try:
-        header = _header(job.input, max_pixels)
+        header = header_of(job.input, max_pixels)
         oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
     except CvcliError as error:
         return error
     return None
 
 
-def _header(path: Path, max_pixels: int) -> codecs.Header:
+def header_of(path: Path, max_pixels: int) -> codecs.Header:
+    """Return a file's header, from its first bytes if they will do; raise `CvcliError`."""
     try:
         with path.open("rb") as file:
             return codecs.probe(file.read(_HEAD_NBYTES), max_pixels)

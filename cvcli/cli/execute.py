@@ -53,6 +53,12 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
 
         emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
         return EXIT_OK
+    if wishes.explain:
+        from cvcli.cli.explain import print_explained
+
+        auto_orient = options.care.auto_orient
+        print_explained(plan, chain, request.threads, request.max_pixels, auto_orient=auto_orient)
+        return EXIT_OK
     total = len(plan) if ends.feed is None else None
     screen = Screen(total, wishes.progress, quiet=wishes.quiet, verbose=wishes.verbose)
     return execute(plan, chain, options, screen, (wishes.report, wishes.trace), ends)

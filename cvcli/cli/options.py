@@ -183,6 +183,14 @@ class Wishes:
         bool,
         _option("--dry-run", panel=_REPORTING, help="Print the plan as JSON and touch nothing."),
     ] = False
+    explain: Annotated[
+        bool,
+        _option(
+            "--explain",
+            panel=_REPORTING,
+            help="Print which steps share a launch and the bytes each moves; touch nothing.",
+        ),
+    ] = False
     check: Annotated[
         bool,
         _option(
