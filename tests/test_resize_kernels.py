@@ -103,7 +103,7 @@ CHAINS = (
     "flip --axis -1 | resize 45% --filter lanczos | invert",
     "flip --axis 1 | resize 50% --filter box | crop --x 3 --y 5 --width 20 --height 11",
     "pad --left 5 --top 9 --border wrap | resize 60% | reformat --layout planar",
-    "resize 120% | crop --x 13 --y 5 --width 101 --height 77",
+    "resize 120% | crop --x 13 --y 5 --width 101 --height 57",
 )
 
 

@@ -71,7 +71,7 @@ def test_rows_with_gaps(operator, case):
         packed = np.ascontiguousarray(whole[1:-1, 3:-2])
         assert_same(operator(part, **case).numpy(), run(operator, packed, case))
         # The result goes into a view too; what lies around it stays.
-        frame = noise((target.height + 2, target.width + 3, target.channels), spec.dtype, 5)
+        frame = noise((target.height + 2, target.width + 3, target.channels), target.dtype, 5)
         room = cvcli.as_tensor(frame).to(CUDA)
         at = room.strides[0] + 2 * room.strides[1]
         out = view(room, target.shape, room.strides, at)
