@@ -25,6 +25,7 @@ CVCLI_FN Pixel<uint8_t, 4> pixel_of(uint32_t word) {
 
 // For 8 bits c * a / 255, rounded; else the product in float32, without a division.
 struct Premultiply {
+    float unused;
     template <class T, int C>
     static constexpr bool takes() {
         return kHasAlpha<C>;
@@ -64,6 +65,7 @@ struct Premultiply {
 // For floats c / a, 0 where alpha is not positive.
 template <class To>
 struct Unpremultiply {
+    float unused;
     template <class T, int C>
     static constexpr bool takes() {
         return kHasAlpha<C> && (sizeof(T) == 1) == (sizeof(To) == 1) && sizeof(T) != 2;
@@ -92,6 +94,7 @@ struct Unpremultiply {
 
 // Whole float32 numbers for 16-bit samples, and back.
 struct Widen {
+    float unused;
     template <class T, int C>
     static constexpr bool takes() {
         return sizeof(T) == 2;
@@ -105,6 +108,7 @@ struct Widen {
 };
 
 struct Narrow {
+    float unused;
     template <class T, int C>
     static constexpr bool takes() {
         return sizeof(T) == 4;

@@ -9,6 +9,9 @@ from cvcli.core.patterns.resample import Resample
 from cvcli.core.pixelwise import Pixelwise
 from cvcli.core.spec import ITEMSIZE, ImageSpec
 
+# A struct is never empty.
+_NONE = (0.0,)
+
 
 def resample(
     image: ImageSpec, width: int, height: int, filter: str, *, antialias: bool
@@ -25,8 +28,8 @@ def resample(
         return (*before, whole, *after)
     if source.dtype == "uint16":
         # What is between the axes is float32.
-        before = (Pixelwise("resize.Widen", (), source.channels, "float32"),)
-        after = (Pixelwise("resize.Narrow", (), source.channels, "uint16"),)
+        before = (Pixelwise("resize.Widen", _NONE, source.channels, "float32"),)
+        after = (Pixelwise("resize.Narrow", _NONE, source.channels, "uint16"),)
         source = replace(source, dtype="float32")
     between = replace(source, width=width)
     target = replace(between, height=height)
@@ -37,7 +40,7 @@ def resample(
 
 def _alpha_steps(image: ImageSpec) -> tuple[tuple[Piece, ...], tuple[Piece, ...], ImageSpec]:
     dtype = "uint8" if image.dtype == "uint8" else "float32"
-    before = Pixelwise("resize.Premultiply", (), image.channels, dtype)
+    before = Pixelwise("resize.Premultiply", _NONE, image.channels, dtype)
     bits = 8 * ITEMSIZE[image.dtype]
-    after = Pixelwise(f"resize.Unpremultiply{bits}", (), image.channels, image.dtype)
+    after = Pixelwise(f"resize.Unpremultiply{bits}", _NONE, image.channels, image.dtype)
     return (before,), (after,), replace(image, dtype=dtype)
