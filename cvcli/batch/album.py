@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import cvcli.codecs as codecs
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
+from cvcli.batch.suits import refuse_made
 from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, parse_colour
 from cvcli.core.chain import Chain
 from cvcli.core.passes import Plan
@@ -110,6 +111,7 @@ class Album:
                 raise ImageError(text, tip="raise the limit with --max-pixels")
             turn = frame.header.orientation if self.care.auto_orient else 1
             plan = oriented(chain, turn).plan(spec)
+            refuse_made(plan, self.format)
             stored, losses = codecs.fit(plan.target, self.format)
             self.lose(*losses)
             known = self.metadata if frame.metadata is None else frame.metadata
@@ -160,7 +162,12 @@ class Album:
         if len(whole) == 1:
             source = whole[0][0].header
             return codecs.encode(
-                images[0], self.format, quality=quality, source=source, metadata=each[0]
+                images[0],
+                self.format,
+                quality=quality,
+                source=source,
+                metadata=each[0],
+                planar=whole[0][0].stored.planar,
             )
         return codecs.encode_all(
             images,

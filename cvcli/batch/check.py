@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import product
 from pathlib import Path
 
 import cvcli.codecs as codecs
@@ -14,22 +13,12 @@ from cvcli.batch.orient import oriented
 from cvcli.batch.outputs import Size
 from cvcli.batch.plan import STDIO, Job, Plan
 from cvcli.batch.report import Report
+from cvcli.batch.suits import fits_every_image, refuse_made
 from cvcli.core.chain import Chain
-from cvcli.core.spec import ITEMSIZE, MAX_CHANNELS, ImageSpec
 from cvcli.errors import CvcliError, ParameterError
 
 # Enough of a file for the headers of all common formats.
 _HEAD_NBYTES = 1 << 16
-
-
-def fits_every_image(chain: Chain) -> bool:
-    """Return whether a chain can fail on no image, going by the smallest ones of every kind."""
-    try:
-        for dtype, channels in product(ITEMSIZE, range(1, MAX_CHANNELS + 1)):
-            chain.plan(ImageSpec(1, 1, channels, dtype))
-    except ParameterError:
-        return False
-    return True
 
 
 def check_inputs(
@@ -40,12 +29,12 @@ def check_inputs(
     max_pixels: int,
     auto_orient: bool = True,
 ) -> Plan:
-    """Return the plan without the images whose size or kind the chain refuses.
+    """Return the plan without the images whose size or kind the chain or the output refuses.
 
     They are reported as failed. If it suits none of the images, the parameters are wrong, not the
     images: then the first refusal is raised. Headers are read only for a chain that may refuse.
     """
-    if fits_every_image(chain):
+    if fits_every_image(chain, {job.format for job in plan.jobs}):
         return plan
     with ThreadPoolExecutor(threads) as pool:
         verdicts = list(
@@ -116,7 +105,8 @@ def _verdict(job: Job, chain: Chain, max_pixels: int, auto_orient: bool) -> Cvcl
         return None
     try:
         header = header_of(job.input, max_pixels)
-        oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
+        made = oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
+        refuse_made(made, job.format or header.format)
     except CvcliError as error:
         return error
     return None

@@ -41,7 +41,8 @@ def _difference(one: Frame, other: Frame) -> str | None:
     other.read(found)
     # As bytes, so that a NaN equals itself.
     bits = f"u{expected.dtype.itemsize}"
-    unequal = (found.view(bits) != expected.view(bits)).any(axis=2)
+    axis = one.header.spec.layout.index("C")
+    unequal = (found.view(bits) != expected.view(bits)).any(axis=axis)
     count = int(unequal.sum())
     if not count:
         return None

@@ -59,7 +59,7 @@ class State:
         self._workers, self._sink, self._budget, self._limit = workers, sink, budget, limit
         self._ready: deque[Batch] = deque()
         self._finished: deque[Finished] = deque()
-        self._open: dict[tuple[str, int], Batch] = {}
+        self._open: dict[tuple[str, int, bool], Batch] = {}
         self._needs: dict[int, int] = {}
         self._reading = self._flying = self._nbytes = 0
 
@@ -145,7 +145,7 @@ class State:
         would be too large even alone.
         """
         source = picture.plan.source
-        key = source.dtype, source.channels
+        key = source.dtype, source.channels, source.planar
         with self.change:
             self._refuse_too_much(album, slot_nbytes(picture.plan))
             batch = self._open.get(key)

@@ -27,6 +27,8 @@ def thumbnail(path: Path) -> str | None:
         header = codecs.probe(data, _MOST_PIXELS)
         pixels = np.empty(header.spec.shape, header.spec.dtype)
         codecs.decode(data, header, pixels)
+        if header.spec.planar:
+            pixels = pixels.transpose(1, 2, 0)
         small = _as_bytes(_shrunk(_upright(pixels, header.orientation)))
         alpha = small.shape[2] in (2, 4)
         kind, quality = ("PNG", None) if alpha else ("JPEG", 75)

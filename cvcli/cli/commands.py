@@ -14,6 +14,8 @@ from cvcli.core.chain import Chain
 from cvcli.ops import Operator, load_chain
 from cvcli.ops._params import Parameter
 
+_WIDEST_METAVAR = 30
+
 
 def _run(chain: Chain, paths: list[str] | None, options: dict[str, Any]) -> None:
     from cvcli.cli.execute import carry_out
@@ -100,17 +102,23 @@ def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Ca
     return function
 
 
+def _metavar(p: Parameter) -> tuple[str, str]:
+    """Return what stands for a value in the help, and a sentence more where it has no room."""
+    choices = "|".join(p.choices)
+    if len(choices) > _WIDEST_METAVAR:
+        # The columns beside it would be left with no room, and names be broken anywhere.
+        return p.name.upper(), f" One of {', '.join(p.choices)}."
+    names = {"level": "VALUE|N%", "color": "VALUE,...", "flag": "on|off"}
+    return choices or names.get(p.kind, p.kind.upper()), ""
+
+
 def _option(p: Parameter) -> inspect.Parameter:
-    metavar = "|".join(p.choices) or {
-        "level": "VALUE|N%",
-        "color": "VALUE,...",
-        "flag": "on|off",
-    }.get(p.kind, p.kind.upper())
+    metavar, listed = _metavar(p)
     limits = f" ({p.param.limits})" if p.param.limits else ""
     option = typer.Option(
         p.option,
         metavar=metavar,
-        help=p.param.help + limits,
+        help=p.param.help + limits + listed,
         show_default=False if p.default is None else str(p.default),
         autocompletion=lambda: list(p.choices),
         rich_help_panel="Options",

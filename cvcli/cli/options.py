@@ -82,7 +82,7 @@ class Wishes:
         _option(
             panel=_OUTPUTS,
             show_default="as the input",
-            help="Write this format, such as jpg, png, webp or tiff.",
+            help="Write this format, such as jpg, png, webp, tiff or npy.",
         ),
     ] = None
     quality: pictures.Quality = "keep"

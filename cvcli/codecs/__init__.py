@@ -46,6 +46,7 @@ __all__ = [
     "format_for_suffix",
     "frames",
     "holds_all",
+    "keeping_tip",
     "metadata",
     "parse_colour",
     "prepared",
@@ -62,6 +63,10 @@ __all__ = [
 
 # Shorter than any header: plugins would stumble over it.
 _SMALLEST = 8
+# The only format that tells channels that are planes of their own from channels of pixels.
+_PLANAR = "NPY"
+# What is proposed for images that another format can't hold.
+_ROOMY = ("png", "tiff", "npy")
 # Above every camera (the largest give 400 megapixels), 1.5 GB as RGB.
 DEFAULT_MAX_PIXELS = 500_000_000
 
@@ -200,9 +205,11 @@ def encode(
     quality: int | None = None,
     source: Header | None = None,
     metadata: Metadata | None = None,
+    planar: bool = False,
 ) -> bytes:
     """File of an image (h, w, c) of uint8, uint16 or float32; rows may lie apart.
 
+    A ``planar`` one is (c, h, w).
     ``quality`` is 1..100, without meaning for lossless formats. Without one the coding of
     ``source``, the header of the file that the image came from, is kept where the formats agree:
     quality and subsampling of JPEG, lossless WebP, compression of TIFF, palettes and bits of PNG
@@ -212,10 +219,11 @@ def encode(
     """
     if quality is not None and not 1 <= quality <= 100:
         raise ParameterError(f"quality must be in 1..100, got {quality}")
-    reason = encodable(spec_of(image), format)
+    reason = encodable(spec_of(image, planar), format)
     if reason:
         raise ImageError(reason)
     saving = _saving(quality, source, format, metadata or Metadata())
+    saving = replace(saving, planar=planar)
     with library_errors(format, "encode"):
         return _writer(format).encode(image, format, saving)
 
@@ -262,7 +270,14 @@ def fit(spec: ImageSpec, format: str) -> tuple[ImageSpec, tuple[str, ...]]:
         if encodable(target, format) is None:
             reasons = _convert.losses(spec, target, lambda held: encodable(held, format))
             return target, reasons
-    raise ImageError(encodable(spec, format) or f"{format} can't be written")
+    raise ImageError(encodable(spec, format) or f"{format} can't be written", keeping_tip(spec))
+
+
+def keeping_tip(spec: ImageSpec) -> str | None:
+    """A tip that names the formats which keep an image of ``spec`` whole; None if none does."""
+    names = [name for name in _ROOMY if encodable(spec, name.upper()) is None]
+    listed = " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+    return f"--format {listed} keeps them, or an OUTPUT with that suffix" if names else None
 
 
 def converted(image: Pixels, spec: ImageSpec, background: Colour = WHITE) -> Pixels:
@@ -297,6 +312,8 @@ def encodable(spec: ImageSpec, format: str) -> str | None:
     """
     if spec.height < 1 or spec.width < 1 or not 1 <= spec.channels <= 4:
         return f"{format} can't hold an image of {spec.width}x{spec.height}x{spec.channels}"
+    if spec.planar and format != _PLANAR:
+        return f"{format} can't hold planar pixels"
     try:
         return _writer(format).refusal(spec, format)
     except ImageError as error:

@@ -44,13 +44,15 @@ class Coding:
 class Saving:
     """How to write a file: a ``quality`` that is asked for, or else the ``coding`` to keep.
 
-    ``mode`` is the source's own pixel layout; ``metadata`` has been fitted to the output.
+    ``mode`` is the source's own pixel layout; ``metadata`` has been fitted to the output; a
+    ``planar`` image comes as (channels, height, width).
     """
 
     quality: int | None = None
     coding: Coding = field(default_factory=Coding)
     mode: str = ""
     metadata: Metadata = field(default_factory=Metadata)
+    planar: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +162,15 @@ def gray_as_rgb(image: Pixels) -> Pixels:
     return np.concatenate([image[:, :, :1]] * 3 + [image[:, :, 1:]], axis=2)
 
 
-def spec_of(image: Pixels) -> ImageSpec:
-    """Spec of an (h, w, c) array; ImageError for any other shape."""
+def spec_of(image: Pixels, planar: bool = False) -> ImageSpec:
+    """Spec of an (h, w, c) array, or (c, h, w) if planar; ImageError for any other shape."""
     if image.ndim != 3:
         raise ImageError(f"an image has 3 axes (height, width, channels), got {image.ndim}")
-    height, width, channels = image.shape
-    return ImageSpec(height, width, channels, image.dtype.name)
+    if planar:
+        channels, height, width = image.shape
+    else:
+        height, width, channels = image.shape
+    return ImageSpec(height, width, channels, image.dtype.name, planar)
 
 
 def dtype_refusal(spec: ImageSpec, format: str, dtypes: tuple[str, ...]) -> str | None:

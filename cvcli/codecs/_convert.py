@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +41,7 @@ def candidates(spec: ImageSpec) -> Iterator[ImageSpec]:
     counts = (spec.channels, spec.channels - 1) if spec.channels in (2, 4) else (spec.channels,)
     for channels in counts:
         for dtype in depths:
-            yield ImageSpec(spec.height, spec.width, channels, dtype)
+            yield replace(spec, channels=channels, dtype=dtype)
 
 
 def losses(
@@ -58,8 +59,8 @@ def losses(
 
 
 def converted(image: Pixels, spec: ImageSpec, background: Colour) -> Pixels:
-    """``image`` (h, w, c) as the channels and dtype of ``spec``; itself if it has them."""
-    if image.shape[2] != spec.channels:
+    """``image`` of the layout of ``spec`` as its channels and dtype; itself if it has them."""
+    if image.shape[2] != spec.channels and not spec.planar:
         image = _flattened(image, background)
     return image if image.dtype.name == spec.dtype else _scaled(image, spec.dtype)
 
