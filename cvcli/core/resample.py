@@ -21,7 +21,7 @@ def resample(
     Images with alpha are multiplied by it on the way in and divided by it on the way out; with
     more than 8 bits they are float32 in between.
     """
-    before, after, source = _alpha_steps(image) if image.channels in (2, 4) else ((), (), image)
+    before, after, source = alpha_steps(image) if image.channels in (2, 4) else ((), (), image)
     target = replace(source, width=width, height=height)
     whole = Resample(source, target, filter, antialias=antialias)
     if not whole.is_slow:
@@ -38,7 +38,13 @@ def resample(
     return (*before, x, y, *after)
 
 
-def _alpha_steps(image: ImageSpec) -> tuple[tuple[Piece, ...], tuple[Piece, ...], ImageSpec]:
+def alpha_steps(
+    image: ImageSpec,
+) -> tuple[tuple[Pixelwise, ...], tuple[Pixelwise, ...], ImageSpec]:
+    """Return the steps that multiply an image by its alpha and divide it back, and what is between.
+
+    With more than 8 bits what is between is float32.
+    """
     dtype = "uint8" if image.dtype == "uint8" else "float32"
     before = Pixelwise("resize.Premultiply", _NONE, image.channels, dtype)
     bits = 8 * ITEMSIZE[image.dtype]

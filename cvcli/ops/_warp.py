@@ -9,6 +9,8 @@ from typing import Literal
 from cvcli.core.move import pixels
 from cvcli.core.passes import Lowered
 from cvcli.core.patterns.warp import Matrix, Warp
+from cvcli.core.pixelwise import Pixelwise, through
+from cvcli.core.resample import alpha_steps
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ParameterError
 from cvcli.ops._params import Color, pixel
@@ -64,10 +66,20 @@ def warped(
     border: Border,
     value: Color,
 ) -> Lowered:
-    """Return the warp to ``size``, width and height, by a matrix from result to source."""
-    target = replace(image, width=size[0], height=size[1])
+    """Return the warp to ``size``, width and height, by a matrix from result to source.
+
+    What mixes pixels multiplies them by their alpha first and divides it back.
+    """
+    before: tuple[Pixelwise, ...] = ()
+    after: tuple[Pixelwise, ...] = ()
+    source = image
+    if image.channels in (2, 4) and interp != "nearest":
+        before, after, source = alpha_steps(image)
+    target = replace(source, width=size[0], height=size[1])
     fill = [0.0] * image.channels
     if border == "constant":
-        colour = pixel(value, image.channels, image.top)
-        fill = [float(sample) for sample in pixels([colour], image)[0]]
-    return Warp(image, target, plain(matrix), interp, border, fill)
+        colour = pixels([pixel(value, image.channels, image.top)], image)
+        for step in before:
+            colour = through(step, colour)
+        fill = [float(sample) for sample in colour[0]]
+    return (*before, Warp(source, target, plain(matrix), interp, border, fill), *after)
