@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
-from cvcli.batch.orient import oriented
+from cvcli.batch.orient import file_plan
 from cvcli.batch.plan import Job
 from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, parse_colour
 from cvcli.core.chain import Chain
@@ -109,7 +109,7 @@ class Album:
                 text = f"its {self.expected} pictures are more than the limit of {limit} pixels"
                 raise ImageError(text, tip="raise the limit with --max-pixels")
             turn = frame.header.orientation if self.care.auto_orient else 1
-            plan = oriented(chain, turn).plan(spec)
+            plan = file_plan(chain, turn, spec)
             stored, losses = codecs.fit(plan.target, self.format)
             self.lose(*losses)
             known = self.metadata if frame.metadata is None else frame.metadata

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import cvcli.codecs as codecs
 from cvcli.batch.files import read_file
-from cvcli.batch.orient import oriented
+from cvcli.batch.orient import file_plan
 from cvcli.batch.outputs import Size
 from cvcli.batch.plan import STDIO, Job, Plan
 from cvcli.batch.report import Report
@@ -26,7 +26,7 @@ def fits_every_image(chain: Chain) -> bool:
     """Return whether a chain can fail on no image, going by the smallest ones of every kind."""
     try:
         for dtype, channels in product(ITEMSIZE, range(1, MAX_CHANNELS + 1)):
-            chain.plan(ImageSpec(1, 1, channels, dtype))
+            file_plan(chain, 1, ImageSpec(1, 1, channels, dtype))
     except ParameterError:
         return False
     return True
@@ -106,7 +106,7 @@ def measure_of(
 
 
 def _size(header: codecs.Header, chain: Chain, auto_orient: bool) -> Size:
-    target = oriented(chain, header.orientation if auto_orient else 1).plan(header.spec).target
+    target = file_plan(chain, header.orientation if auto_orient else 1, header.spec).target
     return target.width, target.height
 
 
@@ -116,7 +116,7 @@ def _verdict(job: Job, chain: Chain, max_pixels: int, auto_orient: bool) -> Cvcl
         return None
     try:
         header = _header(job.input, max_pixels)
-        oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
+        file_plan(chain, header.orientation if auto_orient else 1, header.spec)
     except CvcliError as error:
         return error
     return None

@@ -5,6 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from cvcli.core.chain import Chain, Step
+from cvcli.core.passes import Plan
+from cvcli.core.spec import ImageSpec
+from cvcli.errors import ParameterError
 from cvcli.ops import operator_named
 
 # What brings each orientation of the EXIF standard upright.
@@ -26,3 +29,15 @@ def oriented(chain: Chain, orientation: int) -> Chain:
         operator_named(name).step(value) for name, value in _UPRIGHT.get(orientation, ())
     ]
     return Chain((*steps, *chain.steps)) if steps else chain
+
+
+def file_plan(chain: Chain, orientation: int, spec: ImageSpec) -> Plan:
+    """Return the plan of the chain for a stored image; `ParameterError` if no file can hold it.
+
+    Its planes would be taken for rows by whoever encodes them.
+    """
+    plan = oriented(chain, orientation).plan(spec)
+    if plan.target.planar:
+        tip = "put `reformat --layout interleaved` at the end"
+        raise ParameterError("the chain: no file can hold a planar image", tip=tip)
+    return plan
