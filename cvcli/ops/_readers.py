@@ -49,10 +49,11 @@ def _read_geometry(parameter: Parameter, value: Any) -> str:
 
 
 def _read_choice(parameter: Parameter, value: Any) -> str:
-    # A choice of numbers may be given as one.
-    if (str(value) if isinstance(value, int) else value) not in parameter.choices:
+    # A choice of numbers may be given as one, a dtype as NumPy's type of scalars.
+    word = value.__name__ if isinstance(value, type) else value
+    if (str(word) if isinstance(word, int) else word) not in parameter.choices:
         raise parameter.fail(f"one of {', '.join(parameter.choices)}", value)
-    return str(value)
+    return str(word)
 
 
 def _read_level(parameter: Parameter, value: Any) -> float | str:
