@@ -124,7 +124,7 @@ def _option(p: Parameter) -> inspect.Parameter:
         p.option,
         metavar=metavar,
         help=p.param.help + limits,
-        show_default=False if p.default is None else str(p.default),
+        show_default=p.spelled_default or False,
         autocompletion=lambda: list(p.choices),
         rich_help_panel="Options",
     )
