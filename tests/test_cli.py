@@ -105,7 +105,7 @@ USAGE = [
     (["run", "", "in", "out"], "at least one step"),
     (["crop", "--width", "0", "--height", "1", "in", "out"], "width must be >= 1, got 0"),
     (["crop", "--width", "99", "--height", "1", "in", "out"], "in/a.png: crop: the rectangle 99x1"),
-    (["rotate", "--angle", "45", "in", "out"], "multiple of 90, got 45"),
+    (["rotate", "--angle", "nan", "in", "out"], "angle must be finite, got 'nan'"),
     ([*FLIP, "--device", "tpu", "in", "out"], "got 'tpu'"),
     ([*FLIP, "--device", "cuda", "in", "out"], "cuda:0: "),
     ([*FLIP, "--format", "jgp", "in", "out"], "no format is called 'jgp'"),
