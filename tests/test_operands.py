@@ -157,3 +157,13 @@ def test_a_dtype_may_be_numpy_s_own():
         assert_same(cvcli.convertto(src, dtype).numpy(), wanted)
     with pytest.raises(ParameterError, match="convertto: dtype must be one of"):
         cvcli.convertto(src, np.float64)
+
+
+@pytest.mark.parametrize("stream", ["cpu", 0, object()], ids=lambda value: type(value).__name__)
+def test_what_is_no_stream_is_named(stream):
+    src = cvcli.as_tensor(np.zeros((9, 11, 3), np.uint8))
+    with pytest.raises(UsageError, match=r"stream: must be a cvcli\.Stream, got \w+$") as caught:
+        cvcli.invert(src, stream=stream)
+    assert caught.value.tip == "wrap the stream with cvcli.as_stream"
+    with pytest.raises(UsageError, match=r"stream: must be a cvcli\.Stream or cvcli\.Event, got"):
+        cvcli.Stream("cpu").wait(stream)
