@@ -167,3 +167,11 @@ def test_what_is_no_stream_is_named(stream):
     assert caught.value.tip == "wrap the stream with cvcli.as_stream"
     with pytest.raises(UsageError, match=r"stream: must be a cvcli\.Stream or cvcli\.Event, got"):
         cvcli.Stream("cpu").wait(stream)
+
+
+def test_a_list_is_told_as_it_was_given():
+    src = cvcli.as_tensor(np.zeros((9, 11, 3), np.uint8))
+    with pytest.raises(ParameterError, match="value must be 1 to 4 values, got '1,2,3,4,5'"):
+        cvcli.pad(src, value="1,2,3,4,5")
+    with pytest.raises(ParameterError, match="order must be numbers from 0 to 3, got '0,7'"):
+        cvcli.channelreorder(src, "0,7")
