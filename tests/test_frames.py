@@ -297,3 +297,15 @@ def test_a_name_has_the_size_of_the_page_that_is_asked_for(here):
     assert np.array_equal(load(here / "out" / "a-80x70.tif"), large[::-1])
     run("flip", "--axis", "0", "a.tif", "out", *name)
     assert (here / "out" / "a-10x8.tif").exists()
+
+
+def test_a_page_that_fails_is_told_by_the_number_that_frame_takes(here, capfd):
+    large = Image.new("RGB", (80, 70))
+    large.save(here / "a.tif", save_all=True, append_images=[Image.new("L", (10, 8))])
+    run("crop", "--width", "50", "--height", "40", "a.tif", "out.tif", code=1)
+    assert "a.tif: frame 1: crop: the rectangle 50x40 must be" in capfd.readouterr().err
+    run("flip", "--axis", "0", "a.tif", "out.tif")
+    changed = [large, Image.new("L", (10, 8), 9)]
+    changed[0].save(here / "out.tif", save_all=True, append_images=changed[1:])
+    run("flip", "--axis", "0", "a.tif", "out.tif", "--check", code=1)
+    assert "out.tif: frame 1 differs" in capfd.readouterr().err
