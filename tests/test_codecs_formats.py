@@ -207,3 +207,17 @@ def test_many_threads_at_once():
     with ThreadPoolExecutor(16) as pool:
         for index, out in enumerate(pool.map(decoded, files * 30)):
             assert np.array_equal(out, expected[index % len(files)])
+
+
+@pytest.mark.parametrize(
+    "format, limit",
+    [("AVIF", 32768), ("GIF", 65535), ("PCX", 65534), ("SGI", 65535), ("TGA", 65535)],
+)
+@pytest.mark.parametrize("upright", [False, True])
+def test_the_longest_side_of_a_format_comes_back_and_one_more_is_refused(format, limit, upright):
+    def image(side):
+        return np.zeros((side, 1, 3) if upright else (1, side, 3), np.uint8)
+
+    assert decoded(codecs.encode(image(limit), format)).shape == image(limit).shape
+    with pytest.raises(ImageError, match=f"{format} can't hold .* at most {limit} a side"):
+        codecs.encode(image(limit + 1), format)

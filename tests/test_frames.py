@@ -274,3 +274,38 @@ def test_memory_does_not_grow_with_the_number_of_animations():
         peaks.append(peak)
     # What the larger folder has more in pixels is 39 MB before and as many after.
     assert peaks[1] < peaks[0] + 30
+
+
+def two_pages(path):
+    """A small gray page and a larger one in colour."""
+    small, large = Image.new("L", (10, 8)), Image.fromarray(noise((70, 80, 3), "uint8"))
+    small.save(path, save_all=True, append_images=[large])
+    return np.asarray(large)
+
+
+@pytest.mark.parametrize("step", ["crop --width 50 --height 40", "cvtcolor --code rgb2bgr"])
+def test_a_chain_need_only_suit_the_page_that_is_asked_for(here, step):
+    two_pages(here / "a.tif")
+    run("run", step, "a.tif", "out.tif", "--frame", "1")
+    run("run", step, "a.tif", "first.tif", "--frame", "0", code=2)
+
+
+def test_a_name_has_the_size_of_the_page_that_is_asked_for(here):
+    large = two_pages(here / "a.tif")
+    name = ["--name", "{stem}-{width}x{height}.{ext}"]
+    run("flip", "--axis", "0", "a.tif", "out", "--frame", "1", *name)
+    assert np.array_equal(load(here / "out" / "a-80x70.tif"), large[::-1])
+    run("flip", "--axis", "0", "a.tif", "out", *name)
+    assert (here / "out" / "a-10x8.tif").exists()
+
+
+def test_a_page_that_fails_is_told_by_the_number_that_frame_takes(here, capfd):
+    large = Image.new("RGB", (80, 70))
+    large.save(here / "a.tif", save_all=True, append_images=[Image.new("L", (10, 8))])
+    run("crop", "--width", "50", "--height", "40", "a.tif", "out.tif", code=1)
+    assert "a.tif: frame 1: crop: the rectangle 50x40 must be" in capfd.readouterr().err
+    run("flip", "--axis", "0", "a.tif", "out.tif")
+    changed = [large, Image.new("L", (10, 8), 9)]
+    changed[0].save(here / "out.tif", save_all=True, append_images=changed[1:])
+    run("flip", "--axis", "0", "a.tif", "out.tif", "--check", code=1)
+    assert "out.tif: frame 1 differs" in capfd.readouterr().err

@@ -16,7 +16,7 @@ from conftest import (
 import cvcli
 from cvcli.core.tensor import Tensor
 from cvcli.devices import open_device
-from cvcli.errors import DeviceError, ParameterError, TensorError
+from cvcli.errors import DeviceError, ParameterError, TensorError, UsageError
 from cvcli.ops import operators
 
 OPERATORS = [pytest.param(op, id=op.name) for op in operators()]
@@ -128,3 +128,50 @@ def test_operands_of_the_wrong_kind_are_refused_before_a_launch(operator, monkey
             operator(cvcli.as_tensor(np.zeros((3, 9, 11), np.uint8), "CHW"), **operator.cases[0])
     with pytest.raises(AssertionError, match="launched"):
         operator(cvcli.as_tensor(sure(operator, operator.cases[0])), **operator.cases[0])
+
+
+def test_what_is_no_tensor_and_no_chain_is_named():
+    array = np.zeros((9, 11, 3), np.uint8)
+    src = cvcli.as_tensor(array)
+    with pytest.raises(TensorError, match=r"operand: must be a cvcli\.Tensor, got ndarray"):
+        cvcli.invert(array)
+    with pytest.raises(TensorError, match=r"out: must be a cvcli\.Tensor, got ndarray"):
+        cvcli.invert(src, out=array.copy())
+    with pytest.raises(UsageError, match="chain: must be a chain of operators, got str"):
+        cvcli.apply("invert", src)
+
+
+@pytest.mark.parametrize("value", [{}, {5}, np.float32, [[]], slice(3)], ids=repr)
+def test_a_parameter_of_any_type_is_refused_by_name(value):
+    src = cvcli.as_tensor(np.zeros((9, 11, 3), np.uint8))
+    with pytest.raises(ParameterError, match="median-blur: size must be an integer"):
+        cvcli.median_blur(src, value)
+    with pytest.raises(ParameterError, match="morphology: operation must be one of"):
+        cvcli.morphology(src, operation=value)
+
+
+def test_a_dtype_may_be_numpy_s_own():
+    src = cvcli.as_tensor(np.full((9, 11, 3), 7, np.uint8))
+    for dtype in (np.uint16, np.dtype("float32")):
+        wanted = np.full((9, 11, 3), 7, dtype)
+        assert_same(cvcli.convertto(src, dtype).numpy(), wanted)
+    with pytest.raises(ParameterError, match="convertto: dtype must be one of"):
+        cvcli.convertto(src, np.float64)
+
+
+@pytest.mark.parametrize("stream", ["cpu", 0, object()], ids=lambda value: type(value).__name__)
+def test_what_is_no_stream_is_named(stream):
+    src = cvcli.as_tensor(np.zeros((9, 11, 3), np.uint8))
+    with pytest.raises(UsageError, match=r"stream: must be a cvcli\.Stream, got \w+$") as caught:
+        cvcli.invert(src, stream=stream)
+    assert caught.value.tip == "wrap the stream with cvcli.as_stream"
+    with pytest.raises(UsageError, match=r"stream: must be a cvcli\.Stream or cvcli\.Event, got"):
+        cvcli.Stream("cpu").wait(stream)
+
+
+def test_a_list_is_told_as_it_was_given():
+    src = cvcli.as_tensor(np.zeros((9, 11, 3), np.uint8))
+    with pytest.raises(ParameterError, match="value must be 1 to 4 values, got '1,2,3,4,5'"):
+        cvcli.pad(src, value="1,2,3,4,5")
+    with pytest.raises(ParameterError, match="order must be numbers from 0 to 3, got '0,7'"):
+        cvcli.channelreorder(src, "0,7")

@@ -36,6 +36,7 @@ from conftest import (
 )
 
 import cvcli
+from cvcli.cli.app import run_app
 from cvcli.core.spec import ImageSpec
 from cvcli.devices.cpu import SIMD_LEVELS, load_library
 from cvcli.errors import ParameterError
@@ -277,3 +278,16 @@ def test_cases_cover_what_the_tests_rely_on():
 
 def _specs(size):
     return [ImageSpec(*size, channels, dtype) for channels in CHANNELS for dtype in DTYPES]
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_defaults_are_told_as_they_are_typed(operator, capsys):
+    assert run_app(["ops", operator.command]) == 0
+    told = capsys.readouterr().out
+    for parameter in operator.parameters:
+        word = parameter.spelled_default
+        assert (word is None) == (parameter.default is None)
+        if word is not None:
+            assert f"default: {word})" in told
+            assert word not in ("True", "False")
+            assert parameter.check(word) == parameter.check(parameter.default)

@@ -294,4 +294,4 @@ def test_check_looks_at_every_picture(here):
     run(*FLIP, "-q", "one", "out")
     run(*FLIP, "-q", "--check", "one", "out")
     done = cvcli(*FLIP, "-q", "--check", "two", "out")
-    assert done.returncode == 1 and "out/a.tif: picture 3 differs in " in done.stderr
+    assert done.returncode == 1 and "out/a.tif: frame 2 differs in " in done.stderr

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import cvcli
+from cvcli.cli.app import run_app
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ParameterError, UsageError
 from cvcli.ops import parse_chain
@@ -132,3 +133,16 @@ def test_the_command(tmp_path):
     assert size_in(tmp_path / "a.png") == tuple((side + 1) // 2 for side in wanted)
     command(source, tmp_path / "b.png", "--width", "32", "--height", "9", "-q", "--device", "cpu")
     assert size_in(tmp_path / "b.png") == (32, 9)
+
+
+def test_a_geometry_beside_a_size_is_no_missing_file(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.png", "b.png"):
+        Image.new("L", (6, 4)).save(name)
+    assert run_app(["resize", "50%", "--width", "3", "a.png", "b.png", "out"]) == 2
+    assert "resize: geometry and width exclude each other" in capfd.readouterr().err
+    assert not (tmp_path / "out").exists()
+    # A file of such a name is an input.
+    Image.new("L", (6, 4)).save("50%", format="PNG")
+    assert run_app(["resize", "50%", "--width", "3", "out.png", "-q"]) == 0
+    assert size_in("out.png") == (3, 2)

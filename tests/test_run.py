@@ -233,6 +233,20 @@ def many(folder, count, size=100):
     return folder
 
 
+@pytest.mark.parametrize("width", [3, 40])
+def test_a_planar_result_is_refused_and_never_written_as_rows(here, capfd, width):
+    data = save(here / "in" / "a.png", noise((20, 40, 3), "uint8")).read_bytes()
+    text = f"crop --width {width} --height 20 | reformat --layout planar"
+    assert run_app(["run", text, "in", "out"]) == 2
+    assert "no file can hold a planar image" in capfd.readouterr().err
+    assert not (here / "out").exists()
+    piped = subprocess.run([*MODULE, "run", text, "-", "-"], input=data, capture_output=True)
+    assert (piped.returncode, piped.stdout) == (1, b"")
+    assert run_app(["run", f"{text} | reformat --layout interleaved", "in", "out"]) == 0
+    there = np.asarray(Image.open(here / "out" / "a.png"))
+    assert there.shape == (20, width, 3)
+
+
 def test_memory_does_not_grow_with_the_number_of_images(here):
     many(here / "few", 60, 400), many(here / "many", 600, 400)
     less, code = peak_mib(*FLIP, "-q", "-j", "2", "few", "out1")

@@ -19,7 +19,7 @@ from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, parse_colour
 from cvcli.core.chain import Chain
 from cvcli.core.passes import Plan
 from cvcli.core.spec import ImageSpec
-from cvcli.errors import ImageError
+from cvcli.errors import ImageError, ParameterError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,14 +110,23 @@ class Album:
                 text = f"its {self.expected} pictures are more than the limit of {limit} pixels"
                 raise ImageError(text, tip="raise the limit with --max-pixels")
             turn = frame.header.orientation if self.care.auto_orient else 1
-            plan = oriented(chain, turn).plan(spec)
-            refuse_made(plan, self.format)
+            plan = self._planned(chain, turn, spec, number)
             stored, losses = codecs.fit(plan.target, self.format)
             self.lose(*losses)
             known = self.metadata if frame.metadata is None else frame.metadata
             self.lose(*known.cut)
             own = frame.header
             yield Picture(number, own, frame.duration, frame.read, plan, stored, known)
+
+    def _planned(self, chain: Chain, turn: int, spec: ImageSpec, number: int) -> Plan:
+        """The chain's plan for a picture; what it refuses in a later one is told with its place."""
+        try:
+            plan = oriented(chain, turn).plan(spec)
+            refuse_made(plan, self.format)
+        except ParameterError as error:
+            place = f"frame {number}: " if number else ""
+            raise ParameterError(f"{place}{error}", tip=error.tip) from None
+        return plan
 
     def _wanted(self, data: bytes) -> Iterator[tuple[int, Frame]]:
         if self.expected == self.header.frames == 1:

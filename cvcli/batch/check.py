@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import cvcli.codecs as codecs
@@ -28,6 +29,7 @@ def check_inputs(
     threads: int,
     max_pixels: int,
     auto_orient: bool = True,
+    frame: int | None = None,
 ) -> Plan:
     """Return the plan without the images whose size or kind the chain or the output refuses.
 
@@ -38,7 +40,7 @@ def check_inputs(
         return plan
     with ThreadPoolExecutor(threads) as pool:
         verdicts = list(
-            pool.map(lambda job: _verdict(job, chain, max_pixels, auto_orient), plan.jobs)
+            pool.map(lambda job: _verdict(job, chain, max_pixels, auto_orient, frame), plan.jobs)
         )
     refused = [
         (job, error)
@@ -55,7 +57,12 @@ def check_inputs(
 
 
 def sizes_of(
-    paths: Sequence[str], chain: Chain, threads: int, max_pixels: int, auto_orient: bool = True
+    paths: Sequence[str],
+    chain: Chain,
+    threads: int,
+    max_pixels: int,
+    auto_orient: bool = True,
+    frame: int | None = None,
 ) -> list[Size | str]:
     """Return the width and height that each file's result has, or why it has none.
 
@@ -64,7 +71,7 @@ def sizes_of(
 
     def look(path: str) -> Size | CvcliError:
         try:
-            return _size(header_of(Path(path), max_pixels), chain, auto_orient)
+            return _size(header_of(Path(path), max_pixels, frame), chain, auto_orient)
         except CvcliError as error:
             return error
 
@@ -81,13 +88,13 @@ def sizes_of(
 
 
 def measure_of(
-    chain: Chain, max_pixels: int, auto_orient: bool = True
+    chain: Chain, max_pixels: int, auto_orient: bool = True, frame: int | None = None
 ) -> Callable[[bytes], Size | str]:
     """Return what gives the size of a result from the bytes of its input, or why it has none."""
 
     def measure(data: bytes) -> Size | str:
         try:
-            return _size(codecs.probe(data, max_pixels), chain, auto_orient)
+            return _size(_header_in(data, max_pixels, frame), chain, auto_orient)
         except CvcliError as error:
             return str(error)
 
@@ -95,16 +102,18 @@ def measure_of(
 
 
 def _size(header: codecs.Header, chain: Chain, auto_orient: bool) -> Size:
-    target = oriented(chain, header.orientation if auto_orient else 1).plan(header.spec).target
-    return target.width, target.height
+    plan = oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
+    return plan.target.width, plan.target.height
 
 
-def _verdict(job: Job, chain: Chain, max_pixels: int, auto_orient: bool) -> CvcliError | None:
+def _verdict(
+    job: Job, chain: Chain, max_pixels: int, auto_orient: bool, frame: int | None
+) -> CvcliError | None:
     """Return why an image can't be run, None if it can; unreadable ones are the run's to report."""
     if job.input == STDIO:
         return None
     try:
-        header = header_of(job.input, max_pixels)
+        header = header_of(job.input, max_pixels, frame)
         made = oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
         refuse_made(made, job.format or header.format)
     except CvcliError as error:
@@ -112,10 +121,23 @@ def _verdict(job: Job, chain: Chain, max_pixels: int, auto_orient: bool) -> Cvcl
     return None
 
 
-def header_of(path: Path, max_pixels: int) -> codecs.Header:
-    """Return a file's header, from its first bytes if they will do; raise `CvcliError`."""
+def header_of(path: Path, max_pixels: int, frame: int | None = None) -> codecs.Header:
+    """Return a file's header, from its first bytes if they will do; raise `CvcliError`.
+
+    With a ``frame`` other than the first it is that of the picture of this number.
+    """
+    if frame:
+        return _header_in(read_file(path), max_pixels, frame)
     try:
         with path.open("rb") as file:
             return codecs.probe(file.read(_HEAD_NBYTES), max_pixels)
     except (CvcliError, OSError):
         return codecs.probe(read_file(path), max_pixels)
+
+
+def _header_in(data: bytes, max_pixels: int, frame: int | None) -> codecs.Header:
+    """The header of the picture that is asked for, as pages differ; that it lacks is told later."""
+    first = codecs.probe(data, max_pixels)
+    if not frame or frame >= first.frames:
+        return first
+    return next(islice(codecs.frames(data, first), frame, None)).header

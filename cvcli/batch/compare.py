@@ -19,10 +19,10 @@ def difference(wanted: bytes, there: bytes) -> str | None:
         if other.orientation != one.orientation:
             return "differs: it is to be shown in another orientation"
         pairs = zip_longest(codecs.frames(wanted, one), codecs.frames(there, other))
-        for number, (mine, theirs) in enumerate(pairs, 1):
+        for number, (mine, theirs) in enumerate(pairs):
             found = _difference(mine, theirs)
             if found is not None:
-                return found if one.frames == 1 else f"picture {number} {found}"
+                return found if one.frames == 1 else f"frame {number} {found}"
     except ImageError as error:
         return f"can't be compared: {error}"
     return None

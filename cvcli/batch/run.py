@@ -355,7 +355,8 @@ def run(
         return
     max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
     threads = options.jobs or cpu_threads()
-    plan = check_inputs(plan, chain, report, threads, max_pixels, options.care.auto_orient)
+    care = options.care
+    plan = check_inputs(plan, chain, report, threads, max_pixels, care.auto_orient, care.frame)
     if report.failed >= options.most_failures:
         return
     with few_collections():

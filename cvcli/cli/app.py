@@ -175,7 +175,7 @@ def _described(operator: Any) -> dict[str, Any]:
 def _full(operator: Any) -> str:
     lines = [f"{operator.command}: {operator.doc}", ""]
     for p in operator.parameters:
-        default = f"default: {p.default}" if p.default is not None else "optional"
+        default = f"default: {p.spelled_default}" if p.spelled_default else "optional"
         default = "required" if p.required else default
         choices = f" [{'|'.join(p.choices)}]" if p.choices else ""
         limits = f"{p.param.limits}; " if p.param.limits else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from cvcli.cli.options import Paths, Wishes, parameters
 from cvcli.cli.settings import expanded
 from cvcli.core.chain import Chain
+from cvcli.errors import ParameterError
 from cvcli.ops import Operator, load_chain
 from cvcli.ops._params import Parameter
 
@@ -32,8 +34,10 @@ def operator_command(operator: Operator) -> Callable[..., None]:
     def command(paths: list[str] | None, **options: Any) -> None:
         values = {p.name: options.pop(p.name) for p in named}
         given = {name: value for name, value in values.items() if value is not None}
-        if bare is not None and paths and not _is_excluded(bare, given, operator.exclusive):
-            given[bare.name], *paths = paths
+        if bare is not None and paths:
+            excluded = _is_excluded(bare, given, operator.exclusive)
+            if not excluded or _is_meant(bare, paths[0]):
+                given[bare.name], *paths = paths
         _run(Chain((operator.step(**given),)), paths, options)
 
     options = [_option(p) for p in named]
@@ -44,6 +48,15 @@ def _is_excluded(
     bare: Parameter, given: dict[str, Any], exclusive: tuple[tuple[str, str], ...]
 ) -> bool:
     return any(bare.name in pair and (pair[0] in given or pair[1] in given) for pair in exclusive)
+
+
+def _is_meant(bare: Parameter, word: str) -> bool:
+    """Return whether a word can be nothing but the operator's own, whatever options say."""
+    try:
+        bare.check(word)
+    except ParameterError:
+        return False
+    return not os.path.lexists(word)
 
 
 def _paths_after(bare: Parameter) -> inspect.Parameter:
@@ -119,7 +132,7 @@ def _option(p: Parameter) -> inspect.Parameter:
         p.option,
         metavar=metavar,
         help=p.param.help + limits + listed,
-        show_default=False if p.default is None else str(p.default),
+        show_default=p.spelled_default or False,
         autocompletion=lambda: list(p.choices),
         rich_help_panel="Options",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,15 @@ class Request:
         """Return the sizes of results, by their inputs' headers."""
         from cvcli.batch.check import sizes_of
 
-        upright = not self.wishes.no_auto_orient
-        return sizes_of(paths, self.chain, self.threads, self.max_pixels, upright)
+        upright, frame = not self.wishes.no_auto_orient, self.wishes.frame
+        return sizes_of(paths, self.chain, self.threads, self.max_pixels, upright, frame)
+
+    def measure(self) -> Callable[[bytes], Size | str]:
+        """Return what gives the size of a result from the bytes of its input."""
+        from cvcli.batch.check import measure_of
+
+        upright, frame = not self.wishes.no_auto_orient, self.wishes.frame
+        return measure_of(self.chain, self.max_pixels, upright, frame)
 
 
 def split(paths: list[str], wishes: Wishes) -> tuple[list[Path], Path | None]:
@@ -131,7 +138,6 @@ def _stdin() -> Any:
 
 
 def _from_tar(request: Request, stream: Any, output: Path) -> tuple[Plan, Ends]:
-    from cvcli.batch.check import measure_of
     from cvcli.batch.feed import Feed
 
     if request.wishes.dry_run:
@@ -143,7 +149,7 @@ def _from_tar(request: Request, stream: Any, output: Path) -> tuple[Plan, Ends]:
         stream,
         output,
         rules,
-        measure_of(request.chain, request.max_pixels, not request.wishes.no_auto_orient),
+        request.measure(),
     )
     ends = Ends(feed.source, _sink(request, single=False), feed)
     return Plan((), (), (), output), ends
@@ -151,11 +157,9 @@ def _from_tar(request: Request, stream: Any, output: Path) -> tuple[Plan, Ends]:
 
 def _from_image(request: Request, data: bytes, output: Path) -> tuple[Plan, Ends]:
     """One image on stdin; in a folder its name is ``stdin``, with the suffix of its format."""
-    from cvcli.batch.check import measure_of
-
     source = Held()
     source.hold(0, data, Stamp(0o644, 0, len(data), (0, 0)))
-    measure = measure_of(request.chain, request.max_pixels, not request.wishes.no_auto_orient)
+    measure = request.measure()
     plan = plan_files(
         [Found(os.fspath(STDIO), f"stdin{_suffix(data)}")],
         output,

@@ -54,7 +54,9 @@ _WRITE_MODES = {
     (1, "uint16"): "I;16",
     (1, "float32"): "F",
 }
-_ICO_SIDE = 256
+# The longest side that is written and then read again; PCX rounds the bytes of a row to an even
+# number, and libavif reads no side longer than this.
+_SIDES = {"AVIF": 32768, "GIF": 65535, "ICO": 256, "PCX": 65534, "SGI": 65535, "TGA": 65535}
 # What Pillow writes into each of its formats.
 _FIELDS = {
     "AVIF": frozenset(("exif", "xmp", "icc")),
@@ -227,7 +229,7 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
 
 def refusal(spec: ImageSpec, format: str) -> str | None:
     """Found out by writing a small image and reading it back, once for each kind of pixel."""
-    if format == "ICO" and (reason := side_refusal(spec, format, _ICO_SIDE)):
+    if format in _SIDES and (reason := side_refusal(spec, format, _SIDES[format])):
         return reason
     if _stored_channels(format, spec.channels, spec.dtype):
         return None

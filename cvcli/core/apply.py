@@ -9,7 +9,7 @@ from cvcli.core.passes import Plan
 from cvcli.core.stream import Stream, stream_for
 from cvcli.core.tensor import Form, Tensor, form_of
 from cvcli.devices import Device
-from cvcli.errors import TensorError
+from cvcli.errors import TensorError, UsageError
 
 _Key = tuple[Device, Form, Form | None]
 _BOUND_KEPT = 256
@@ -25,9 +25,13 @@ def apply(
     must not overlap ``src``.
     """
     if not isinstance(src, Tensor):
-        raise TensorError(
-            f"operand: must be a cvcli.Tensor, got {type(src).__name__}",
-            tip="wrap an array with cvcli.as_tensor",
+        raise _no_tensor("operand", src)
+    if out is not None and not isinstance(out, Tensor):
+        raise _no_tensor("out", out)
+    if not isinstance(chain, Chain):
+        raise UsageError(
+            f"chain: must be a chain of operators, got {type(chain).__name__}",
+            tip="make one with cvcli.parse_chain",
         )
     buffer = src.buffer
     device = buffer.device
@@ -41,6 +45,13 @@ def apply(
     target = out.buffer
     bound.run(buffer, target, buffer.pointer + src.offset, target.pointer + out.offset, on)
     return out
+
+
+def _no_tensor(name: str, value: object) -> TensorError:
+    return TensorError(
+        f"{name}: must be a cvcli.Tensor, got {type(value).__name__}",
+        tip="wrap an array with cvcli.as_tensor",
+    )
 
 
 def _bind(chain: Chain, src: Tensor, key: _Key, stream: Stream) -> tuple[Form, Bound | BoundPass]:

@@ -131,6 +131,8 @@ class Stream(metaclass=_StreamMeta):
     def wait(self, other: Stream | Event) -> None:
         """Make later work on this stream wait for an event, or for all work on a stream so far."""
         event = other.record() if isinstance(other, Stream) else other
+        if not isinstance(event, Event):
+            raise _no_stream("a cvcli.Stream or cvcli.Event", event)
         event._order(self)
 
     def __enter__(self) -> Stream:
@@ -207,9 +209,17 @@ def default_stream(device: str) -> Stream:
     return _DEFAULTS.setdefault(opened.name, Stream._wrap(opened, 0))
 
 
+def _no_stream(wanted: str, value: object) -> UsageError:
+    got = type(value).__name__
+    tip = "wrap the stream with cvcli.as_stream"
+    return UsageError(f"stream: must be {wanted}, got {got}", tip=tip)
+
+
 def stream_for(device: Device, stream: Stream | None) -> Stream:
     """Return the stream to run on: the one given, else this thread's current one on the device."""
     if stream is not None:
+        if not isinstance(stream, Stream):
+            raise _no_stream("a cvcli.Stream", stream)
         if stream._device is not device:
             raise DeviceError(
                 f"stream: must be on {device.name} like the tensor, got {stream.device}"

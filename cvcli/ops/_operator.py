@@ -65,7 +65,13 @@ class Operator:
         out: Tensor | None = None,
         **kwargs: Any,
     ) -> Tensor:
-        chain = self._chain(*map(_hashable, args), **{k: _hashable(v) for k, v in kwargs.items()})
+        try:
+            chain = self._chain(
+                *map(_hashable, args), **{k: _hashable(v) for k, v in kwargs.items()}
+            )
+        except TypeError:
+            # What has no hash is no value of a parameter either: its check says which one.
+            chain = self._make_chain(*args, **kwargs)
         return apply(chain, src, stream=stream, out=out)
 
     def step(self, *args: Any, **kwargs: Any) -> Step:
@@ -152,5 +158,6 @@ def _lower(operator: Operator, params: Mapping[str, Any], spec: ImageSpec) -> Lo
 
 
 def _hashable(value: Any) -> Any:
-    value = value.tolist() if hasattr(value, "tolist") else value
+    if hasattr(value, "tolist") and not isinstance(value, type):
+        value = value.tolist()
     return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value

@@ -88,6 +88,13 @@ class Parameter:
         """How it is named on the command line and in a chain."""
         return self.name.upper() if self.param.positional else "--" + self.name.replace("_", "-")
 
+    @property
+    def spelled_default(self) -> str | None:
+        """The default as it is typed; None where there is none."""
+        if isinstance(self.default, bool):
+            return "on" if self.default else "off"
+        return None if self.default is None else str(self.default).removesuffix(".0")
+
     def check(self, value: Any) -> Any:
         """Return a value, given as text or as itself, checked and in its final type."""
         if value is None and self.optional:

@@ -49,10 +49,11 @@ def _read_geometry(parameter: Parameter, value: Any) -> str:
 
 
 def _read_choice(parameter: Parameter, value: Any) -> str:
-    # A choice of numbers may be given as one.
-    if (str(value) if isinstance(value, int) else value) not in parameter.choices:
+    # A choice of numbers may be given as one, a dtype as NumPy's type of scalars.
+    word = value.__name__ if isinstance(value, type) else value
+    if (str(word) if isinstance(word, int) else word) not in parameter.choices:
         raise parameter.fail(f"one of {', '.join(parameter.choices)}", value)
-    return str(value)
+    return str(word)
 
 
 def _read_level(parameter: Parameter, value: Any) -> float | str:
@@ -62,26 +63,27 @@ def _read_level(parameter: Parameter, value: Any) -> float | str:
 
 
 def _read_color(parameter: Parameter, value: Any) -> tuple[float | str, ...]:
-    if isinstance(value, str):
-        value = value.split(",")
-    elif not isinstance(value, Sequence):
-        value = (value,)
-    if not 1 <= len(value) <= 4:
+    items = _items(value)
+    if not 1 <= len(items) <= 4:
         raise parameter.fail("1 to 4 values", value)
-    return tuple(_read_level(parameter, item) for item in value)
+    return tuple(_read_level(parameter, item) for item in items)
 
 
 def _read_order(parameter: Parameter, value: Any) -> tuple[int, ...]:
-    if isinstance(value, str):
-        value = value.split(",")
-    elif not isinstance(value, Sequence):
-        value = (value,)
-    if not 1 <= len(value) <= 4:
+    items = _items(value)
+    if not 1 <= len(items) <= 4:
         raise parameter.fail("1 to 4 numbers", value)
-    numbers = tuple(_read_integer(parameter, item) for item in value)
+    numbers = tuple(_read_integer(parameter, item) for item in items)
     if min(numbers) < 0 or max(numbers) > 3:
         raise parameter.fail("numbers from 0 to 3", value)
     return numbers
+
+
+def _items(value: Any) -> Sequence[Any]:
+    """Return the parts of a list in any spelling; anything else is the one part."""
+    if isinstance(value, str):
+        return value.split(",")
+    return value if isinstance(value, Sequence) else (value,)
 
 
 def _read_numbers(parameter: Parameter, value: Any) -> tuple[float, ...]:
