@@ -22,6 +22,18 @@ from cvcli.ops import parse_chain
 FLIP = parse_chain("flip --axis -1")
 
 
+@pytest.fixture(autouse=True)
+def _settled():
+    """What fails here stays with its streams until the device is waited for."""
+    yield
+    for _ in range(100):
+        try:
+            open_device("cpu").synchronize()
+        except DeviceError:
+            continue
+        return
+
+
 @pytest.fixture
 def failing(monkeypatch):
     """Make the first kernel fail."""

@@ -14,6 +14,7 @@ Filter = Literal["nearest", "box", "bilinear", "hamming", "bicubic", "lanczos"]
 
 # More than any format holds on a side, and few enough to count taps safely.
 _MOST = 10_000_000
+_MOST_PIXELS = 1 << 36
 
 
 @operator(
@@ -75,6 +76,8 @@ def resize(
     target = _target(image, width, height, scale, geometry)
     if max(target) > _MOST:
         raise ParameterError(f"a side must be <= {_MOST} px, got {target[0]}x{target[1]}")
+    if target[0] * target[1] > _MOST_PIXELS:
+        raise ParameterError(f"the result must fit in memory, got {target[0]}x{target[1]}")
     if target == (image.width, image.height):
         return gather(image)
     if filter == "nearest":
