@@ -322,9 +322,11 @@ def test_a_closed_stream_is_no_failure(here, closed):
     assert len(load("out/a.png")) == 20  # and what was written is no message
 
 
-def test_messages_that_can_not_be_written_stop_no_image(here):
+@pytest.mark.parametrize("buffered", ("", "1"))
+def test_messages_that_can_not_be_written_stop_no_image(here, buffered):
+    env = {"PYTHONUNBUFFERED": buffered}
     with Path("/dev/full").open("wb") as full:
-        done = cvcli(*FLIP, "in", "nope.png", "out", stderr=full)
+        done = cvcli(*FLIP, "in", "nope.png", "out", stderr=full, env=env)
         assert files_in(here / "out") == ["a.png", "b.png", "c.png"] and done.returncode == 1
         done = cvcli(*FLIP, "--dry-run", "in", "out2", stdout=full)
     assert done.returncode == 1 and "no space left" in done.stderr.lower()

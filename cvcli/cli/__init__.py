@@ -7,6 +7,13 @@ import sys
 def main() -> None:
     """Run the command; the process ends with one of the codes in `cvcli.errors`."""
     try:
+        sys.exit(_code())
+    finally:
+        _let_go_of_stderr()
+
+
+def _code() -> int:
+    try:
         code = _main()
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -21,7 +28,16 @@ def main() -> None:
         if not isinstance(error, BrokenPipeError):
             print(f"cvcli: stdout can't be written ({error.strerror})", file=sys.stderr)
             code = 1
-    sys.exit(code)
+    return code
+
+
+def _let_go_of_stderr() -> None:
+    """Drop messages that can't be written: Python would end with a code of its own for them."""
+    try:
+        if sys.stderr is not None:
+            sys.stderr.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _main() -> int:
