@@ -128,8 +128,6 @@ class Pass:
     label: str = ""
     reads: int = 0
     aux: int | None = None
-    bound: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
-    """Kept by whoever runs the pass: what it has put on each device for it."""
 
     @property
     def is_idle(self) -> bool:

@@ -1,7 +1,8 @@
 """The declaration of an operator: a function whose signature and docstring say all there is.
 
-It takes an `ImageSpec` and checked parameters and returns what is to be done, a `Move` or a
-`Pointwise`. From it come the Python function, the command, the word in a chain and the tests.
+It takes an `ImageSpec` and checked parameters and returns what is to be done: a `Move`, a
+`Pointwise`, a pattern or several of them. From it come the Python function, the command, the word
+in a chain and the tests.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ Level = Union[float, str]  # noqa: UP007
 Color = Union[float, str, Sequence[Union[float, str]]]  # noqa: UP007
 # Numbers of channels, 1 to 4 of them.
 Order = Union[int, str, Sequence[int]]  # noqa: UP007
+# How an image goes on outside itself.
+Border = Literal["constant", "replicate", "reflect", "reflect101", "wrap"]
 # A size as text: see `cvcli.ops._geometry`.
 Geometry = NewType("Geometry", str)
 # One number or many, rows of a matrix in turn; as text with "," between them, rows with ";".

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from cvcli.core.spec import ImageSpec
 from cvcli.core.stencil import Edges
-from cvcli.ops._params import Color, pixel
+from cvcli.ops._params import Border, Color, pixel
 
 LARGEST = 127
 """Pixels on a side of the largest window."""
-
-Border = Literal["constant", "replicate", "reflect", "reflect101", "wrap"]
 
 
 def edges_of(image: ImageSpec, border: Border, value: Color = 0) -> Edges:

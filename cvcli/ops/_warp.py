@@ -13,10 +13,9 @@ from cvcli.core.pixelwise import Pixelwise, through
 from cvcli.core.resample import alpha_steps
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ParameterError
-from cvcli.ops._params import Color, pixel
+from cvcli.ops._params import Border, Color, pixel
 
 Interp = Literal["nearest", "bilinear", "bicubic"]
-Border = Literal["constant", "replicate", "reflect", "reflect101", "wrap"]
 LARGEST = 10_000_000
 
 

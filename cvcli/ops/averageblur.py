@@ -6,8 +6,8 @@ from cvcli.core.patterns.separable import Separable
 from cvcli.core.spec import ImageSpec
 from cvcli.core.stencil import box_half
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param, Window, sides_of
-from cvcli.ops._stencil import LARGEST, Border, edges_of
+from cvcli.ops._params import Border, Color, Param, Window, sides_of
+from cvcli.ops._stencil import LARGEST, edges_of
 
 
 @operator(

@@ -4,8 +4,8 @@ from cvcli.core.patterns.dense import Dense
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ParameterError
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param, Rows, rows_of
-from cvcli.ops._stencil import Border, edges_of
+from cvcli.ops._params import Border, Color, Param, Rows, rows_of
+from cvcli.ops._stencil import edges_of
 
 _LARGEST = 31
 

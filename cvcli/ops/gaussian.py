@@ -5,8 +5,8 @@ from cvcli.core.spec import ImageSpec
 from cvcli.core.stencil import gaussian_half
 from cvcli.errors import ParameterError
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param, Window, sides_of
-from cvcli.ops._stencil import LARGEST, Border, edges_of
+from cvcli.ops._params import Border, Color, Param, Window, sides_of
+from cvcli.ops._stencil import LARGEST, edges_of
 
 
 @operator(

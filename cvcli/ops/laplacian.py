@@ -3,8 +3,8 @@ from typing import Annotated, Literal
 from cvcli.core.patterns.dense import Dense
 from cvcli.core.spec import ImageSpec
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param
-from cvcli.ops._stencil import Border, edges_of
+from cvcli.ops._params import Border, Color, Param
+from cvcli.ops._stencil import edges_of
 
 _KERNELS = {
     "1": ((0, 1, 0), (1, -4, 1), (0, 1, 0)),

@@ -3,8 +3,8 @@ from typing import Annotated, Literal
 from cvcli.core.patterns.rectangle import Rectangle, rectangles
 from cvcli.core.spec import ImageSpec
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param, Window, sides_of
-from cvcli.ops._stencil import LARGEST, Border, edges_of
+from cvcli.ops._params import Border, Color, Param, Window, sides_of
+from cvcli.ops._stencil import LARGEST, edges_of
 
 Operation = Literal["erode", "dilate", "open", "close"]
 # Whether each pass looks for the largest sample.

@@ -1,15 +1,13 @@
-from typing import Annotated, Literal
+from typing import Annotated
 
 import cvcli.core.border as borders
 from cvcli.core.move import Move, gather
 from cvcli.core.spec import ImageSpec
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param, pixel
+from cvcli.ops._params import Border, Color, Param, pixel
 
 # More than any format holds on a side that is padded at all, and few enough to add up safely.
 _MOST = 10_000_000
-
-Border = Literal["constant", "replicate", "reflect", "reflect101", "wrap"]
 
 
 @operator(

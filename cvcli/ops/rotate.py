@@ -5,8 +5,8 @@ from cvcli.core.move import Move, gather, reversed_indices
 from cvcli.core.passes import Lowered
 from cvcli.core.spec import ImageSpec
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param
-from cvcli.ops._warp import Border, Interp, warped
+from cvcli.ops._params import Border, Color, Param
+from cvcli.ops._warp import Interp, warped
 
 
 @operator(

@@ -4,8 +4,8 @@ from cvcli.core.patterns.separable import Separable
 from cvcli.core.spec import ImageSpec
 from cvcli.core.stencil import gaussian_half
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Param
-from cvcli.ops._stencil import Border, edges_of
+from cvcli.ops._params import Border, Param
+from cvcli.ops._stencil import edges_of
 
 
 @operator(

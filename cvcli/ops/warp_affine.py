@@ -3,8 +3,8 @@ from typing import Annotated
 from cvcli.core.passes import Lowered
 from cvcli.core.spec import ImageSpec
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param, Rows, rows_of
-from cvcli.ops._warp import LARGEST, Border, Interp, inverse_of, matrix_of, warped
+from cvcli.ops._params import Border, Color, Param, Rows, rows_of
+from cvcli.ops._warp import LARGEST, Interp, inverse_of, matrix_of, warped
 
 _TURNED = "0.9,-0.2,10;0.15,1.1,-3"
 

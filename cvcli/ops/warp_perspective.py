@@ -3,8 +3,8 @@ from typing import Annotated
 from cvcli.core.passes import Lowered
 from cvcli.core.spec import ImageSpec
 from cvcli.ops._operator import operator
-from cvcli.ops._params import Color, Param, Rows, rows_of
-from cvcli.ops._warp import LARGEST, Border, Interp, inverse_of, matrix_of, warped
+from cvcli.ops._params import Border, Color, Param, Rows, rows_of
+from cvcli.ops._warp import LARGEST, Interp, inverse_of, matrix_of, warped
 
 _TILTED = "1,0.02,3;0.01,1,2;0.0001,0.0001,1"
 
