@@ -180,6 +180,7 @@ def test_json_has_the_documented_schema(tmp_path):
         "index": 0,
         "input": "in/0.png",
         "output": "out/0.png",
+        "outputs": None,
         "status": "ok",
         "error": None,
         "tip": None,
