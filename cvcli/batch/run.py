@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -215,10 +214,11 @@ class Runner:
             short = str(error).startswith("truncated")
             lenient = self._options.fail_on == "none"
             lenient |= self._options.fail_on == "truncated" and not short
-            mended = codecs.repaired(data) if lenient and album.expected == 1 else None
-            if mended is None:
-                raise ImageError(str(error), error.tip or _lenient_tip(data)) from error
-            picture.read = partial(codecs.decode, mended, picture.header)
+            if not lenient:
+                raise ImageError(str(error), error.tip or _lenient_tip(album.header)) from error
+            if not codecs.salvage(data, album.header, out):
+                raise ImageError(f"{error}; nothing of it can be kept") from error
+            picture.read = None
             album.read(picture, out)
             self._report.note(album.job.index, f"{error}; what there is of it was kept")
 
@@ -330,8 +330,8 @@ class Runner:
         self._report.add_busy(stage, time.perf_counter() - begin, sum(moved), index=job.index)
 
 
-def _lenient_tip(data: bytes) -> str | None:
-    return "--fail-on none keeps what there is of it" if codecs.repairable(data) else None
+def _lenient_tip(header: codecs.Header) -> str | None:
+    return "--fail-on none keeps what there is of it" if codecs.salvageable(header) else None
 
 
 def _as_error(error: CvcliError | MemoryError) -> CvcliError:

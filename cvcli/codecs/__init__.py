@@ -20,7 +20,7 @@ from cvcli.codecs._convert import WHITE, Colour, parse_colour
 from cvcli.codecs._count import count
 from cvcli.codecs._frames import SERIES, Frame, holds_all
 from cvcli.codecs._metadata import Metadata, Strip
-from cvcli.codecs._repair import repairable, repaired
+from cvcli.codecs._salvage import salvage, salvageable
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
@@ -57,8 +57,8 @@ __all__ = [
     "readable",
     "readable_suffixes",
     "recognised",
-    "repairable",
-    "repaired",
+    "salvage",
+    "salvageable",
     "suffix_for_format",
     "to_srgb",
     "versions",
