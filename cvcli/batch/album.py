@@ -87,12 +87,27 @@ class Album:
         if frame is not None and frame >= count:
             have = "1 picture" if count == 1 else f"{count} pictures"
             raise ImageError(f"there is no frame {frame}: the file has {have}, counted from 0")
-        if frame is None and count > 1:
-            if codecs.holds_all(header, format):
-                album.expected = count
-            else:
-                album.lose(f"only the first of {count} frames is kept")
+        if frame is None:
+            album._expect(count)
         return album
+
+    def _expect(self, count: int) -> None:
+        """Settle how many of the file's pictures are wanted, by the outputs there are for them."""
+        planned, format = len(self.job.outputs), self.header.format
+        if planned > 1:
+            if count != planned:
+                raise ImageError(f"was changed meanwhile: it held {planned} pictures, now {count}")
+            self.expected = count
+        elif codecs.holds_all(format, self.format):
+            self.expected = count
+        elif count > 1 and format in codecs.SERIES:
+            # The plan went by the suffix, which says that there is no second picture.
+            raise ImageError(
+                f"is a {format} of {count} pictures by another suffix, and {self.format} holds one",
+                tip=f"give it the suffix of {format}, or take one of them with --frame N",
+            )
+        elif count > 1:
+            self.lose(f"only the first of {count} frames is kept")
 
     def lose(self, *reasons: str) -> None:
         """Note losses; ImageError where none is accepted."""
@@ -163,28 +178,32 @@ class Album:
         """Bytes of all pixels after the chain."""
         return sum(pixels.nbytes for _, pixels in self.done.values())
 
-    def encoded(self, quality: int | None) -> bytes:
-        """The file of all pictures, of a quality or as the source was coded."""
+    def encoded(self, quality: int | None) -> list[bytes]:
+        """The files of the job's outputs, of a quality or as the source was coded.
+
+        One of all pictures, or one of each.
+        """
         whole = [self.done.pop(number) for number in range(self.expected)]
-        images = [self._converted(picture, pixels) for picture, pixels in whole]
-        each = [self._prepared(picture) for picture, _ in whole]
-        if len(whole) == 1:
-            source = whole[0][0].header
-            return codecs.encode(
-                images[0],
-                self.format,
-                quality=quality,
-                source=source,
-                metadata=each[0],
-                planar=whole[0][0].stored.planar,
-            )
-        return codecs.encode_all(
-            images,
+        if len(whole) == 1 or self.job.more:
+            return [self._single(picture, pixels, quality) for picture, pixels in whole]
+        file = codecs.encode_all(
+            [self._converted(picture, pixels) for picture, pixels in whole],
             self.format,
             quality=quality,
             sources=[picture.header for picture, _ in whole],
-            each=each,
+            each=[self._prepared(picture) for picture, _ in whole],
             durations=[picture.duration for picture, _ in whole],
+        )
+        return [file]
+
+    def _single(self, picture: Picture, pixels: Pixels, quality: int | None) -> bytes:
+        return codecs.encode(
+            self._converted(picture, pixels),
+            self.format,
+            quality=quality,
+            source=picture.header,
+            metadata=self._prepared(picture),
+            planar=picture.stored.planar,
         )
 
     def _converted(self, picture: Picture, pixels: Pixels) -> Pixels:

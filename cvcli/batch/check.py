@@ -58,25 +58,29 @@ def check_inputs(
 
 def sizes_of(
     paths: Sequence[str],
+    counts: Sequence[int],
     chain: Chain,
     threads: int,
     max_pixels: int,
     auto_orient: bool = True,
     frame: int | None = None,
-) -> list[Size | str]:
-    """Return the width and height that each file's result has, or why it has none.
+) -> list[list[Size] | str]:
+    """Return width and height of as many results as each file is to give, or why it gives none.
 
     If the chain suits none of the images, the first refusal is raised.
     """
 
-    def look(path: str) -> Size | CvcliError:
+    def look(path: str, count: int) -> list[Size] | CvcliError:
         try:
-            return _size(header_of(Path(path), max_pixels, frame), chain, auto_orient)
+            if count > 1:
+                data = read_file(Path(path))
+                return _sizes(data, _header_in(data, max_pixels, frame), count, chain, auto_orient)
+            return [_size(header_of(Path(path), max_pixels, frame), chain, auto_orient)]
         except CvcliError as error:
             return error
 
     with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(look, paths))
+        found = list(pool.map(look, paths, counts))
     if all(isinstance(one, CvcliError) for one in found):
         for path, first in zip(paths, found, strict=True):
             if isinstance(first, ParameterError):
@@ -89,16 +93,26 @@ def sizes_of(
 
 def measure_of(
     chain: Chain, max_pixels: int, auto_orient: bool = True, frame: int | None = None
-) -> Callable[[bytes], Size | str]:
-    """Return what gives the size of a result from the bytes of its input, or why it has none."""
+) -> Callable[[bytes, int], list[Size] | str]:
+    """Return what gives the sizes of so many results of an input's bytes, or why there are none."""
 
-    def measure(data: bytes) -> Size | str:
+    def measure(data: bytes, count: int) -> list[Size] | str:
         try:
-            return _size(_header_in(data, max_pixels, frame), chain, auto_orient)
+            return _sizes(data, _header_in(data, max_pixels, frame), count, chain, auto_orient)
         except CvcliError as error:
             return str(error)
 
     return measure
+
+
+def _sizes(
+    data: bytes, header: codecs.Header, count: int, chain: Chain, auto_orient: bool
+) -> list[Size]:
+    """The sizes of so many results; only pages differ."""
+    if count == 1 or header.format != "TIFF":
+        return [_size(header, chain, auto_orient)] * count
+    pages = islice(codecs.frames(data, header), count)
+    return [_size(page.header, chain, auto_orient) for page in pages]
 
 
 def _size(header: codecs.Header, chain: Chain, auto_orient: bool) -> Size:

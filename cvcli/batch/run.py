@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -215,10 +214,11 @@ class Runner:
             short = str(error).startswith("truncated")
             lenient = self._options.fail_on == "none"
             lenient |= self._options.fail_on == "truncated" and not short
-            mended = codecs.repaired(data) if lenient and album.expected == 1 else None
-            if mended is None:
-                raise ImageError(str(error), error.tip or _lenient_tip(data)) from error
-            picture.read = partial(codecs.decode, mended, picture.header)
+            if not lenient:
+                raise ImageError(str(error), error.tip or _lenient_tip(album.header)) from error
+            if not codecs.salvage(data, album.header, out):
+                raise ImageError(f"{error}; nothing of it can be kept") from error
+            picture.read = None
             album.read(picture, out)
             self._report.note(album.job.index, f"{error}; what there is of it was kept")
 
@@ -269,17 +269,18 @@ class Runner:
         try:
             self._refuse_notes(album)
             with self._timed("encode", job, album.out_nbytes):
-                data = album.encoded(self._options.quality)
+                files = album.encoded(self._options.quality)
             self._refuse_notes(album)
-            with self._timed("write", job, len(data)):
-                self._ends.sink.put(job, data, self._ends.source.stamp(job))
+            nbytes = sum(map(len, files))
+            with self._timed("write", job, nbytes):
+                self._ends.sink.put(job, files, self._ends.source.stamp(job))
         except (CvcliError, MemoryError) as error:
             self._fail(job, _as_error(error), album)
             return
         for note in album.notes:
             self._report.note(job.index, note)
         size = {"width": target.width, "height": target.height}
-        self._report.finish(job.index, **size, bytes_out=len(data), device=item.device)
+        self._report.finish(job.index, **size, bytes_out=nbytes, device=item.device)
         self._leave(job, album)
 
     def _fail(self, job: Job, error: CvcliError, album: Album | None = None) -> None:
@@ -290,7 +291,7 @@ class Runner:
                 album.failed = True
                 album.done.clear()
         message = str(error)
-        named = str(job.input) in message or str(job.output) in message
+        named = any(str(path) in message for path in (job.input, *job.outputs))
         self._report.fail(job.index, message if named else f"{job.input}: {message}", error.tip)
         self._ends.sink.lost(job)
         self._leave(job, album)
@@ -329,8 +330,8 @@ class Runner:
         self._report.add_busy(stage, time.perf_counter() - begin, sum(moved), index=job.index)
 
 
-def _lenient_tip(data: bytes) -> str | None:
-    return "--fail-on none keeps what there is of it" if codecs.repairable(data) else None
+def _lenient_tip(header: codecs.Header) -> str | None:
+    return "--fail-on none keeps what there is of it" if codecs.salvageable(header) else None
 
 
 def _as_error(error: CvcliError | MemoryError) -> CvcliError:
@@ -372,7 +373,8 @@ def _run(
     ends: Ends,
 ) -> None:
     if isinstance(ends.sink, FileSink):
-        for folder in sorted({os.fspath(job.output.parent) for job in plan.jobs}):
+        outputs = (output for job in plan.jobs for output in job.outputs)
+        for folder in sorted({os.fspath(output.parent) for output in outputs}):
             remove_stale(Path(folder))
     Runner(plan, chain, options, report, ends).run(tick)
     if not report.left and (ends.feed is None or ends.feed.complete):

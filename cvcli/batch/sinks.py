@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
-from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_atomic
+from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_together
 from cvcli.batch.plan import Job
 from cvcli.errors import ImageError
 
@@ -23,8 +24,8 @@ class Sink:
     def started(self, job: Job) -> None:
         """Note a job, in the order that outputs are to have."""
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
-        """Take an image's file; `ImageError` if it can't be kept."""
+    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
+        """Take a file for each output of a job; `ImageError` if they can't be kept."""
         raise NotImplementedError
 
     def lost(self, job: Job) -> None:
@@ -38,7 +39,8 @@ class FileSink(Sink):
     """Writes files, each whole or not at all.
 
     ``in_place`` is for outputs that are their inputs: they must still be what was read, and with
-    ``backup`` they are kept under their name with that suffix.
+    ``backup`` they are kept under their name with that suffix. With ``resumes`` those of a job
+    that are there stay, and the others join them.
     """
 
     def __init__(
@@ -48,29 +50,34 @@ class FileSink(Sink):
         preserve: bool = False,
         in_place: bool = False,
         backup: str | None = None,
+        resumes: bool = False,
     ) -> None:
         self._overwrite, self._preserve = overwrite, preserve
-        self._in_place, self._backup = in_place, backup
+        self._in_place, self._backup, self._resumes = in_place, backup, resumes
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
+    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
         if self._in_place and stamp is not None:
             refuse_changed(job.output, stamp)
             if self._backup is not None:
                 keep_backup(job.output, Path(f"{job.output}{self._backup}"))
         kept = stamp if self._preserve else None
-        write_atomic(job.output, data, overwrite=self._overwrite, stamp=kept)
+        pairs = list(zip(job.outputs, files, strict=True))
+        if self._resumes and job.more:
+            pairs = [(output, data) for output, data in pairs if not os.path.lexists(output)]
+        write_together(pairs, overwrite=self._overwrite, stamp=kept)
 
 
 class CheckSink(Sink):
     """Writes nothing: an output must be there and show the same pixels."""
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
+    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
         from cvcli.batch.compare import difference
 
-        there = read_file(job.output)
-        found = None if there == data else difference(data, there)
-        if found is not None:
-            raise ImageError(f"{job.output}: {found}")
+        for output, data in zip(job.outputs, files, strict=True):
+            there = read_file(output)
+            found = None if there == data else difference(data, there)
+            if found is not None:
+                raise ImageError(f"{output}: {found}")
 
 
 class PipeSink(Sink):
@@ -79,8 +86,8 @@ class PipeSink(Sink):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
-        write_all(self._descriptor, data)
+    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
+        write_all(self._descriptor, b"".join(files))
 
 
 class TarSink(Sink):
@@ -100,15 +107,9 @@ class TarSink(Sink):
         with self._lock:
             self._order.append(job.index)
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
-        import tarfile
-
-        info = tarfile.TarInfo(os.fspath(job.output))
-        info.size = len(data)
-        info.mtime = stamp.mtime_ns // 10**9 if stamp else 0
-        info.mode = 0o644 if stamp is None else stamp.mode & 0o777
-        head = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-        self._settle(job, head + data + bytes(-len(data) % _BLOCK))
+    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
+        named = zip(job.outputs, files, strict=True)
+        self._settle(job, b"".join(_member(output, data, stamp) for output, data in named))
 
     def lost(self, job: Job) -> None:
         self._settle(job, None)
@@ -125,6 +126,17 @@ class TarSink(Sink):
 
     def close(self) -> None:
         write_all(self._descriptor, bytes(2 * _BLOCK))
+
+
+def _member(output: Path, data: bytes, stamp: Stamp | None) -> bytes:
+    import tarfile
+
+    info = tarfile.TarInfo(os.fspath(output))
+    info.size = len(data)
+    info.mtime = stamp.mtime_ns // 10**9 if stamp else 0
+    info.mode = 0o644 if stamp is None else stamp.mode & 0o777
+    head = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+    return head + data + bytes(-len(data) % _BLOCK)
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -160,7 +160,8 @@ def _line(row: Row) -> str:
     if row.status == "skipped":
         return f"{row.output} exists, skipped"
     size = f"{row.width_in}x{row.height_in} -> {row.width_out}x{row.height_out}"
-    return f"{row.input} -> {row.output} ({size}, {sum(row.ms.values()):.1f} ms)"
+    more = f" and {len(row.outputs) - 1} more" if row.outputs else ""
+    return f"{row.input} -> {row.output}{more} ({size}, {sum(row.ms.values()):.1f} ms)"
 
 
 def _image_notes(report: Report) -> list[str]:

@@ -74,7 +74,8 @@ class Wishes:
             metavar="TEMPLATE",
             panel=_OUTPUTS,
             show_default="as the input",
-            help="Name outputs by {stem}, {name}, {ext}, {parent}, {index}, {width}, {height}.",
+            help="Name outputs by {stem}, {name}, {ext}, {parent}, {index}, {width}, {height}; "
+            "{frame} gives each picture of a file one of its own.",
         ),
     ] = None
     format: Annotated[

@@ -61,7 +61,7 @@ FrameNumber = Annotated[
         min=0,
         metavar="N",
         rich_help_panel=_PANEL,
-        show_default="all, or the first where a format holds one",
+        show_default="all, as numbered files where a format holds one",
         help="Take one picture of an animation or document, counted from 0.",
     ),
 ]

@@ -17,9 +17,10 @@ from cvcli.codecs import _convert, _deep
 from cvcli.codecs import _metadata as _kept
 from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, spec_of
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
-from cvcli.codecs._frames import Frame, holds_all
+from cvcli.codecs._count import count
+from cvcli.codecs._frames import SERIES, Frame, holds_all
 from cvcli.codecs._metadata import Metadata, Strip
-from cvcli.codecs._repair import repairable, repaired
+from cvcli.codecs._salvage import salvage, salvageable
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MAX_PIXELS",
+    "SERIES",
     "WHITE",
     "Colour",
     "Frame",
@@ -37,6 +39,7 @@ __all__ = [
     "Metadata",
     "Strip",
     "converted",
+    "count",
     "decode",
     "encodable",
     "encode",
@@ -54,8 +57,8 @@ __all__ = [
     "readable",
     "readable_suffixes",
     "recognised",
-    "repairable",
-    "repaired",
+    "salvage",
+    "salvageable",
     "suffix_for_format",
     "to_srgb",
     "versions",
