@@ -5,6 +5,11 @@
 
 namespace cvcli::jpeg {
 
+// Whether one of four bytes is 255, after which a marker or a stuffed zero comes.
+inline bool has_255(uint32_t bytes) {
+    return (~bytes - 0x01010101u) & bytes & 0x80808080u;
+}
+
 // Reads bits up to the next marker, then zeros, which it counts.
 struct BitReader {
     const uint8_t* at;
@@ -16,6 +21,13 @@ struct BitReader {
     BitReader(const uint8_t* begin, const uint8_t* stop) : at(begin), end(stop) {}
 
     void fill() {
+        while (count <= 32 && end - at >= 4) {
+            const uint32_t four = uint32_t(at[0]) << 24 | at[1] << 16 | at[2] << 8 | at[3];
+            if (has_255(four)) break;
+            bits |= uint64_t(four) << (32 - count);
+            count += 32;
+            at += 4;
+        }
         while (count <= 56) {
             uint64_t byte = 0;
             if (at < end && (*at != 0xFF || (at + 1 < end && at[1] == 0))) {
@@ -138,18 +150,35 @@ struct BitWriter {
     void put(uint32_t value, int length) {
         bits = bits << length | (value & ((uint64_t(1) << length) - 1));
         count += length;
-        while (count >= 8) {
-            count -= 8;
-            const uint32_t whole = uint32_t(bits >> count) & 255;
-            byte(whole);
-            if (whole == 255) byte(0);
+        if (count >= 32) {
+            count -= 32;
+            four(uint32_t(bits >> count));
         }
     }
 
-    // Fills the last byte with ones, as T.81 asks.
+    // Fills the last byte with ones, as T.81 asks, and writes what there is.
     void align() {
-        if (count) put(0xFF, 8 - count);
+        put(0xFF, (8 - count % 8) % 8);
+        while (count) {
+            count -= 8;
+            stuffed(uint32_t(bits >> count) & 255);
+        }
         bits = 0;
+    }
+
+  private:
+    void stuffed(uint32_t value) {
+        byte(value);
+        if (value == 255) byte(0);
+    }
+
+    void four(uint32_t value) {
+        if (size + 4 <= capacity && !has_255(value)) {
+            for (int i = 0; i < 4; ++i) data[size + i] = uint8_t(value >> (24 - 8 * i));
+            size += 4;
+            return;
+        }
+        for (int shift = 24; shift >= 0; shift -= 8) stuffed(value >> shift & 255);
     }
 };
 

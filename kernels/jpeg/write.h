@@ -196,8 +196,9 @@ class Writer {
     void sequential(int i, bool outside, const int16_t* block) {
         difference(i, outside ? last_dc_[i] : block[0]);
         const int number = scan_->ac[i];
+        const int end = outside ? 0 : end_of(block);
         int zeros = 0;
-        for (int k = 1; k < kBlock && !outside; ++k) {
+        for (int k = 1; k < end; ++k) {
             if (!block[k]) {
                 ++zeros;
                 continue;
@@ -208,7 +209,17 @@ class Writer {
             bits(shortened(block[k]), length);
             zeros = 0;
         }
-        if (zeros || outside) symbol(1, number, 0);
+        if (end < kBlock || zeros) symbol(1, number, 0);
+    }
+
+    // A place behind which a block holds zeros only.
+    static int end_of(const int16_t* block) {
+        int end = kBlock;
+        for (uint64_t four = 0; end > 0; end -= 4) {
+            std::memcpy(&four, block + end - 4, sizeof four);
+            if (four) break;
+        }
+        return end;
     }
 
     void dc(int i, bool outside, const int16_t* block) {
