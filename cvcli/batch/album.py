@@ -19,6 +19,7 @@ from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, parse_colour
 from cvcli.core.chain import Chain
 from cvcli.core.passes import Plan
 from cvcli.core.spec import ImageSpec
+from cvcli.core.turn import Turn
 from cvcli.errors import ImageError, ParameterError
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ STRICT_TIP = "leave out --strict to accept that"
 class Care:
     """What is to be done with what a file holds beside plain pixels.
 
-    ``frame`` picks one of several pictures, from 0; ``strict`` makes every loss an error.
+    ``frame`` picks one of several pictures, from 0; ``strict`` makes every loss an error;
+    ``lossless`` allows no encoder that rounds.
     """
 
     strip: Strip = "none"
@@ -45,6 +47,7 @@ class Care:
     to_srgb: bool = False
     frame: int | None = None
     strict: bool = False
+    lossless: bool = False
 
 
 @dataclass(slots=True)
@@ -77,6 +80,8 @@ class Album:
     done: dict[int, tuple[Picture, Pixels]] = field(default_factory=dict)
     nbytes: int = 0
     failed: bool = False
+    turn: Turn | None = None
+    """How the file is moved instead of being decoded, if it is."""
 
     @classmethod
     def opened(cls, job: Job, data: bytes, header: Header, care: Care) -> Album:
@@ -116,8 +121,13 @@ class Album:
         self.notes += [reason for reason in reasons if reason not in self.notes]
 
     def pictures(self, data: bytes, chain: Chain, limit: int) -> Iterator[Picture]:
-        """The wanted pictures, each to be read at once; at most ``limit`` pixels in all."""
+        """The wanted pictures, each to be read at once; at most ``limit`` pixels in all.
+
+        None of a file that is moved without decoding it.
+        """
         pixels = 0
+        if self.turn is not None:
+            return
         for number, frame in self._wanted(data):
             spec = frame.header.spec
             pixels += spec.height * spec.width
@@ -171,6 +181,8 @@ class Album:
     @property
     def target(self) -> ImageSpec:
         """What the first picture has become."""
+        if self.turn is not None:
+            return self.turn.result(self.header.spec)
         return self.done[0][0].plan.target
 
     @property
@@ -184,6 +196,8 @@ class Album:
         One of all pictures, or one of each.
         """
         whole = [self.done.pop(number) for number in range(self.expected)]
+        if self.care.lossless:
+            quality = codecs.LOSSLESS_QUALITY
         if len(whole) == 1 or self.job.more:
             return [self._single(picture, pixels, quality) for picture, pixels in whole]
         file = codecs.encode_all(
@@ -210,14 +224,13 @@ class Album:
         return codecs.converted(pixels, picture.stored, self.care.background)
 
     def _prepared(self, picture: Picture) -> Metadata:
+        return self.prepared(picture.metadata, picture.header, picture.stored)
+
+    def prepared(self, found: Metadata, header: Header, stored: ImageSpec) -> Metadata:
+        """What the file says beside pixels of ``stored`` that came with a header."""
         care = self.care
         known = codecs.prepared(
-            picture.metadata,
-            picture.header,
-            picture.stored,
-            self.format,
-            strip=care.strip,
-            upright=care.auto_orient,
+            found, header, stored, self.format, strip=care.strip, upright=care.auto_orient
         )
         self.lose(*known.lost)
         return known

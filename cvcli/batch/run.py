@@ -24,6 +24,7 @@ from cvcli.batch.device import DeviceStage, Done
 from cvcli.batch.files import remove_stale
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
+from cvcli.batch.lossless import moved, moved_nbytes, opened
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
 from cvcli.batch.sinks import FileSink, Sink
@@ -33,6 +34,7 @@ from cvcli.batch.state import Finished, NoRoom, State
 from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
 from cvcli.core.spec import ImageSpec
+from cvcli.core.turn import Turn
 from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
 from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
@@ -184,6 +186,8 @@ class Runner:
                 data = self._ends.source.read(job)
                 moved.append(len(data))
             album = self._examine(job, data)
+            if album.turn is not None:
+                self._move(album, album.turn, data)
             pictures = album.pictures(data, self._chain, self._max_pixels)
             while (picture := self._next_picture(job, pictures)) is not None:
                 batch, slot = self._reserve(album, picture)
@@ -204,7 +208,12 @@ class Runner:
         header = codecs.probe(data, self._max_pixels)
         size = {"width": header.spec.width, "height": header.spec.height}
         self._report.opened(job.index, **size, bytes_in=len(data))
-        return Album.opened(job, data, header, self._options.care)
+        return opened(job, data, header, self._options.care, self._chain)
+
+    def _move(self, album: Album, turn: Turn, data: bytes) -> None:
+        nbytes = moved_nbytes(album.header)
+        self._state.hold(album, nbytes)
+        self._write(album, "transcode", lambda: [moved(album, turn, data)], nbytes, "cpu")
 
     def _read(self, album: Album, picture: Picture, data: bytes, out: Pixels) -> None:
         """Decode, as far as the file goes if it is to be taken for what it is."""
@@ -265,11 +274,17 @@ class Runner:
         with self._state.change:
             if album.failed or not album.add(item.slot.picture, image):
                 return
+        quality = self._options.quality
+        self._write(album, "encode", lambda: album.encoded(quality), album.out_nbytes, item.device)
+
+    def _write(
+        self, album: Album, stage: str, make: Callable[[], list[bytes]], nbytes: int, device: str
+    ) -> None:
         job, target = album.job, album.target
         try:
             self._refuse_notes(album)
-            with self._timed("encode", job, album.out_nbytes):
-                files = album.encoded(self._options.quality)
+            with self._timed(stage, job, nbytes):
+                files = make()
             self._refuse_notes(album)
             nbytes = sum(map(len, files))
             with self._timed("write", job, nbytes):
@@ -280,7 +295,7 @@ class Runner:
         for note in album.notes:
             self._report.note(job.index, note)
         size = {"width": target.width, "height": target.height}
-        self._report.finish(job.index, **size, bytes_out=nbytes, device=item.device)
+        self._report.finish(job.index, **size, bytes_out=nbytes, device=device)
         self._leave(job, album)
 
     def _fail(self, job: Job, error: CvcliError, album: Album | None = None) -> None:
@@ -357,7 +372,8 @@ def run(
     max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
     threads = options.jobs or cpu_threads()
     care = options.care
-    plan = check_inputs(plan, chain, report, threads, max_pixels, care.auto_orient, care.frame)
+    looks = care.auto_orient, care.frame, care.lossless
+    plan = check_inputs(plan, chain, report, threads, max_pixels, *looks)
     if report.failed >= options.most_failures:
         return
     with few_collections():

@@ -86,7 +86,7 @@ def _options(wishes: Wishes) -> Options:
         batch_size=wishes.batch_size,
         streams=wishes.streams,
         jobs=wishes.jobs,
-        quality=pictures.quality_of(wishes.quality),
+        quality=pictures.quality_of(wishes.quality, lossless=wishes.lossless),
         overwrite=wishes.overwrite,
         fail_fast=wishes.fail_fast,
         max_pixels=wishes.max_pixels,

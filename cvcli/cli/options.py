@@ -87,6 +87,7 @@ class Wishes:
         ),
     ] = None
     quality: pictures.Quality = "keep"
+    lossless: pictures.Lossless = False
     overwrite: Annotated[
         bool, _option("--overwrite", panel=_OUTPUTS, help="Replace outputs that exist.")
     ] = False

@@ -74,6 +74,16 @@ Strict = Annotated[
     ),
 ]
 
+Lossless = Annotated[
+    bool,
+    typer.Option(
+        "--lossless",
+        rich_help_panel="Outputs",
+        help="Fail an image rather than encode it with loss. JPEG is flipped, turned by quarters "
+        "and cropped without decoding it, by whole blocks; WebP is lossless.",
+    ),
+]
+
 
 def care(
     *,
@@ -84,10 +94,13 @@ def care(
     to_srgb: ToSrgb = False,
     frame: FrameNumber = None,
     strict: Strict = False,
+    lossless: Lossless = False,
 ) -> "Care":
-    """What the options ask for; `UsageError` for a colour that is none."""
+    """What the options ask for; `UsageError` for a colour that is none, or a contradiction."""
     from cvcli.batch.album import Care, parse_colour
 
+    if lossless and to_srgb:
+        raise UsageError("--lossless and --to-srgb: only one of them can be given")
     return Care(
         strip="all" if strip_all else "private" if strip else "none",
         background=parse_colour(background),
@@ -95,13 +108,16 @@ def care(
         to_srgb=to_srgb,
         frame=frame,
         strict=strict,
+        lossless=lossless,
     )
 
 
-def quality_of(text: str) -> int | None:
+def quality_of(text: str, *, lossless: bool = False) -> int | None:
     """The quality that is asked for; None keeps the input's."""
     if text == "keep":
         return None
+    if lossless:
+        raise UsageError("--lossless and --quality: only one of them can be given")
     if text.isascii() and text.isdigit() and 1 <= int(text) <= 100:
         return int(text)
     raise UsageError(f"--quality must be keep or in 1..100, got {text!r}")

@@ -19,7 +19,9 @@ from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, sp
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
 from cvcli.codecs._count import count
 from cvcli.codecs._frames import SERIES, Frame, holds_all
-from cvcli.codecs._metadata import Metadata, Strip
+from cvcli.codecs._lossless import QUALITY as LOSSLESS_QUALITY
+from cvcli.codecs._lossless import has_inks, inked, is_lossless, moved, turn_refusal
+from cvcli.codecs._metadata import INKS, Metadata, Strip
 from cvcli.codecs._salvage import salvage, salvageable
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MAX_PIXELS",
+    "LOSSLESS_QUALITY",
     "SERIES",
     "WHITE",
     "Colour",
@@ -48,9 +51,13 @@ __all__ = [
     "format_by_name",
     "format_for_suffix",
     "frames",
+    "has_inks",
     "holds_all",
+    "inked",
+    "is_lossless",
     "keeping_tip",
     "metadata",
+    "moved",
     "parse_colour",
     "prepared",
     "probe",
@@ -61,6 +68,7 @@ __all__ = [
     "salvageable",
     "suffix_for_format",
     "to_srgb",
+    "turn_refusal",
     "versions",
 ]
 
@@ -166,7 +174,7 @@ def metadata(data: bytes, header: Header) -> Metadata:
 
 def _with_cuts(found: Metadata, data: bytes, header: Header) -> Metadata:
     """Metadata that names what the pixels lose on reading."""
-    if header.mode != "CMYK":
+    if header.mode != "CMYK" or has_inks(header):
         cut = _deep.loss(data, header.format, header.spec.dtype)
         return replace(found, cut=(*found.cut, cut)) if cut else found
     profile = (found.icc or b"")[16:20] == b"CMYK"
@@ -194,7 +202,7 @@ def prepared(
     found = _kept.fitted(
         found,
         (spec.width, spec.height),
-        writer.stored_channels(spec, format),
+        INKS if has_inks(source) else writer.stored_channels(spec, format),
         was=source.orientation,
         left=left,
     )

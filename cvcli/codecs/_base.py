@@ -30,6 +30,8 @@ class Coding:
     row by row, where no quality gives exactly them; ``sampling`` is 444, 422, 420, 411 or 440;
     ``optimized`` says that its codes were made for it, which takes time and saves some bytes;
     ``compression`` is a number of TIFF's; ``lossless`` tells WebP's two kinds apart.
+    ``progressive`` and ``unit`` are JPEG's: the latter is the width and height of what can only be
+    moved as a whole, None where the coding is one that `cvcli.codecs._dct` doesn't read.
     """
 
     level: int | None = None
@@ -38,6 +40,8 @@ class Coding:
     optimized: bool = False
     compression: int | None = None
     lossless: bool = False
+    progressive: bool = False
+    unit: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
-from cvcli.codecs import _app_segments, _ifd, _quality
+from cvcli.codecs import _app_segments, _dct, _ifd, _quality
 from cvcli.codecs._base import (
     Coding,
     Header,
@@ -30,6 +30,7 @@ from cvcli.errors import ImageError
 
 if TYPE_CHECKING:
     from cvcli.codecs._base import Pixels
+    from cvcli.core.turn import Turn
 
 RANK = 0
 _LEAST_ROOM, _MOST_ROOM = 1 << 16, 1 << 26
@@ -44,7 +45,9 @@ MAX_SIDE = 65500
 _MODES = {1: "L", 3: "RGB", 4: "CMYK"}
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE = frozenset(range(0xD0, 0xD9)) | {0x01}
+_SOF_PROGRESSIVE = 0xC2
 _SOS, _EOI, _DQT, _DHT, _APP1, _APP2 = 0xDA, 0xD9, 0xDB, 0xC4, 0xE1, 0xE2
+_APP0, _APP14 = 0xE0, 0xEE
 _GAIN_MAP = b' hdrgm:Version="'
 
 
@@ -120,11 +123,11 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 def _read_markers(data: bytes) -> _Markers:
     markers, frame, tables = _Markers(), b"", dict[int, tuple[int, ...]]()
-    codes_nbytes = 0
+    codes_nbytes = process = 0
     for kind, start, end in _segments(data):
         body = data[start:end]
         if kind in _SOF and len(body) >= 6:
-            markers.frame, frame = struct.unpack_from(">BHHB", body), body
+            markers.frame, frame, process = struct.unpack_from(">BHHB", body), body, kind
         elif kind == _DQT:
             tables |= _quality.tables(body)
         elif kind == _DHT:
@@ -136,7 +139,11 @@ def _read_markers(data: bytes) -> _Markers:
         elif kind == _APP2 and body.startswith(b"MPF\0"):
             markers.images = max(1, _ifd.tag_value(body[4:], _ifd.MPF_IMAGES) or 1)
     if frame:
-        markers.coding = _quality.coding(frame, tables, codes_nbytes)
+        markers.coding = replace(
+            _quality.coding(frame, tables, codes_nbytes),
+            progressive=process == _SOF_PROGRESSIVE,
+            unit=_dct.unit(process, frame),
+        )
     return markers
 
 
@@ -212,6 +219,28 @@ def encode(image: Pixels, format: str, saving: Saving) -> bytes:
             out=_room(image.nbytes),
         )
     return _app_segments.attach(bytes(file), saving.metadata)
+
+
+def moved(data: bytes, turn: Turn, metadata: Metadata) -> bytes:
+    """The file of a turn that `turn_refusal` has passed, the coefficients being the source's own.
+
+    ImageError for a broken file. What tells of the colour space stays; ``metadata`` replace the
+    others.
+    """
+    file = _dct.moved(data, turn)
+    jfif = adobe = b""
+    for kind, start, end in _segments(data):
+        if kind == _APP0 and data.startswith(b"JFIF\0", start) and end - start >= 14:
+            # Without the thumbnail, which would lie as the source does.
+            jfif = b"\xff\xe0\0\x10" + data[start : start + 12] + b"\0\0"
+        elif kind == _APP14 and data.startswith(b"Adobe", start):
+            adobe = data[start - 4 : end]
+    return _app_segments.attach(file[:2] + jfif + adobe + file[2:], metadata)
+
+
+def turn_refusal(header: Header, turn: Turn) -> str | None:
+    """Why a JPEG can't take a turn without being decoded; None if it can."""
+    return _dct.refusal(header.coding.unit, turn)
 
 
 def _with_tables(pixels: Pixels, coding: Coding, sampling: str | None) -> bytes:
