@@ -27,7 +27,7 @@ WRONG = {
         "did you mean always?",
     ),
     "flip --axis 1 --threads x a b": ("flip: --threads must be a whole number >= 1, got 'x'", None),
-    "flip --axis 1 -j 0 a b": ("flip: --threads must be a whole number >= 1, got '0'", None),
+    "flip --axis 1 -j 0 a b": ("flip: -j must be a whole number >= 1, got '0'", None),
     "flip --axis 1 a b --frame -1": ("flip: --frame must be a whole number >= 0, got '-1'", None),
     "flip --axis 1 --device": ("--device must have a value", None),
     "flipp a b": ("there is no command 'flipp'", "did you mean flip?"),

@@ -55,17 +55,17 @@ def _no_such_option(option: str, context: Any) -> tuple[str, str | None]:
 def _bad_value(error: Any, words: Sequence[str]) -> tuple[str, str | None]:
     """What a value must be, by our own declaration: Typer's words depend on its version."""
     param, text = error.param, error.message
-    given = _value_of(param.opts, words)
+    name, given = _typed(param, words)
     got = "" if given is None else f", got {given!r}"
     kind, option = _declared(param.name)
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     if choices:
         near = _near(given or "", choices)
-        return f"{_named(param)} must be one of {', '.join(choices)}{got}", near
+        return f"{name} must be one of {', '.join(choices)}{got}", near
     if kind is int or int in get_args(kind):
         least = f" >= {option.min}" if option.min is not None else ""
-        return f"{_named(param)} must be a whole number{least}{got}", None
-    return f"{_named(param)}: {text[:1].lower()}{text[1:].rstrip('.')}", None
+        return f"{name} must be a whole number{least}{got}", None
+    return f"{name}: {text[:1].lower()}{text[1:].rstrip('.')}", None
 
 
 def _declared(name: str | None) -> tuple[Any, Any]:
@@ -82,13 +82,13 @@ def _named(param: Any) -> str:
     return str(next((name for name in param.opts if name.startswith("--")), param.opts[0]))
 
 
-def _value_of(options: Sequence[str], words: Sequence[str]) -> str | None:
-    """Return the value that was typed for an option, last wins; None if it isn't found."""
-    found = None
+def _typed(param: Any, words: Sequence[str]) -> tuple[str, str | None]:
+    """Return the name and the value that were typed for an option; the last one counts."""
+    found: tuple[str, str | None] = _named(param), None
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
-        if name in options:
-            found = value if equals else next(iter(words[place + 1 :]), None)
+        if name in param.opts:
+            found = name, value if equals else next(iter(words[place + 1 :]), None)
     return found
 
 
