@@ -22,6 +22,7 @@ from cvcli.codecs._lossless import QUALITY as LOSSLESS_QUALITY
 from cvcli.codecs._lossless import has_inks, inked, is_lossless, moved, turn_refusal
 from cvcli.codecs._metadata import INKS, Metadata, Strip
 from cvcli.codecs._repair import repairable, repaired
+from cvcli.codecs._shrink import shrinks, shrunk
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
@@ -63,6 +64,8 @@ __all__ = [
     "recognised",
     "repairable",
     "repaired",
+    "shrinks",
+    "shrunk",
     "suffix_for_format",
     "to_srgb",
     "turn_refusal",

@@ -66,7 +66,8 @@ class Header:
     ``format`` is Pillow's name of what the content is, whatever the suffix says; ``spec`` is what
     `decode` writes; ``orientation`` is the EXIF value 1..8 that the pixels still need (1 when the
     file has none or an invalid one); ``mode`` is Pillow's name of the file's own pixel layout;
-    ``plays`` counts the plays of an animation, 0 for no end.
+    ``plays`` counts the plays of an animation, 0 for no end. ``shrink`` is the factor by which
+    `decode` makes the sides smaller, the spec being that of the smaller image.
     """
 
     format: str
@@ -76,6 +77,7 @@ class Header:
     mode: str
     coding: Coding = field(default_factory=Coding)
     plays: int = 0
+    shrink: int = 1
 
 
 class Codec(Protocol):

@@ -171,6 +171,8 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     *_, scan = _segments(data)
     if data.rfind(b"\xff\xd9", scan[2]) < 0:
         raise ImageError("truncated JPEG data")
+    if header.shrink > 1:
+        return _decode_small(data, header, out)
     if header.mode == "CMYK":
         from cvcli.codecs import pillow
 
@@ -182,6 +184,18 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     if frame is not None:
         _stretch(out, frame[0])
     return None
+
+
+def _decode_small(data: bytes, header: Header, out: Pixels) -> None:
+    """By Pillow, which has libjpeg compute fewer samples of each block."""
+    import numpy as np
+
+    from cvcli.codecs import pillow
+
+    with pillow.opened(data, "JPEG") as image:
+        # It takes the largest factor that leaves at least this.
+        image.draft(None, (image.width // header.shrink, image.height // header.shrink))
+        out[...] = np.asarray(image).reshape(out.shape)
 
 
 def _stretch(out: Pixels, precision: int) -> None:
