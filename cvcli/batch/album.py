@@ -132,8 +132,10 @@ class Album:
             if own.shrink > 1:
                 self.notes.append(f"{SHRUNK}{own.shrink}")
                 read = partial(codecs.decode, data, own)
-            stored, losses = codecs.fit(plan.target, self.format)
-            self.lose(*losses)
+            stored = plan.target
+            if not codecs.has_inks(own):
+                stored, losses = codecs.fit(plan.target, self.format)
+                self.lose(*losses)
             known = self.metadata if frame.metadata is None else frame.metadata
             self.lose(*known.cut)
             yield Picture(number, own, frame.duration, read, plan, stored, known)

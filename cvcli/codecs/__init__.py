@@ -19,7 +19,7 @@ from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, sp
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
 from cvcli.codecs._frames import Frame, holds_all
 from cvcli.codecs._lossless import QUALITY as LOSSLESS_QUALITY
-from cvcli.codecs._lossless import has_inks, inked, is_lossless, moved, turn_refusal
+from cvcli.codecs._lossless import has_inks, inked, is_lossless, keeps_inks, moved, turn_refusal
 from cvcli.codecs._metadata import INKS, Metadata, Strip
 from cvcli.codecs._repair import repairable, repaired
 from cvcli.codecs._shrink import shrinks, shrunk
@@ -54,6 +54,7 @@ __all__ = [
     "inked",
     "is_lossless",
     "keeping_tip",
+    "keeps_inks",
     "metadata",
     "moved",
     "parse_colour",
@@ -230,11 +231,12 @@ def encode(
     """
     if quality is not None and not 1 <= quality <= 100:
         raise ParameterError(f"quality must be in 1..100, got {quality}")
-    reason = encodable(spec_of(image, planar), format)
+    inks = source is not None and has_inks(source)
+    reason = None if inks else encodable(spec_of(image, planar), format)
     if reason:
         raise ImageError(reason)
     saving = _saving(quality, source, format, metadata or Metadata())
-    saving = replace(saving, planar=planar)
+    saving = replace(saving, planar=planar, inks=inks)
     with library_errors(format, "encode"):
         return _writer(format).encode(image, format, saving)
 

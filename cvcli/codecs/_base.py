@@ -49,7 +49,7 @@ class Saving:
     """How to write a file: a ``quality`` that is asked for, or else the ``coding`` to keep.
 
     ``mode`` is the source's own pixel layout; ``metadata`` has been fitted to the output; a
-    ``planar`` image comes as (channels, height, width).
+    ``planar`` image comes as (channels, height, width); ``inks`` says that four channels are CMYK.
     """
 
     quality: int | None = None
@@ -57,6 +57,7 @@ class Saving:
     mode: str = ""
     metadata: Metadata = field(default_factory=Metadata)
     planar: bool = False
+    inks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
