@@ -245,7 +245,8 @@ def moved(data: bytes, turn: Turn, metadata: Metadata) -> bytes:
     ImageError for a broken file. What tells of the colour space stays; ``metadata`` replace the
     others.
     """
-    file = _dct.moved(data, turn)
+    spec = probe(data).spec
+    file = _dct.moved(data, (spec.width, spec.height), turn)
     jfif = adobe = b""
     for kind, start, end in _segments(data):
         if kind == _APP0 and data.startswith(b"JFIF\0", start) and end - start >= 14:
