@@ -334,31 +334,6 @@ def test_max_memory_holds(here, capfd):
     run("flip", "--axis", "1", "a.jpg", "b.jpg", "--lossless", "--max-memory", "3M")
 
 
-@pytest.mark.parametrize("options", ({}, {"progressive": True}, {"restart_marker_blocks": 2}))
-def test_a_file_cut_anywhere_is_an_error_and_never_a_file(options):
-    data = jpeg((24, 24), **options)
-    turn = Turn(0, 0, 24, 24)
-    for length in range(len(data)):
-        with pytest.raises(ImageError, match=r"truncated|corrupt"):
-            codecs.moved(data[:length], turn, codecs.Metadata())
-
-
-def test_broken_bytes_are_an_error_or_a_file():
-    rng, done = np.random.default_rng(5), 0
-    for options in ({}, {"progressive": True}, {"optimize": True, "subsampling": 0}):
-        data = jpeg((40, 24), **options)
-        for _ in range(300):
-            bad = bytearray(data)
-            for place in rng.integers(2, len(data), rng.integers(1, 5)):
-                bad[place] = rng.integers(256)
-            try:
-                codecs.moved(bytes(bad), Turn(0, 0, 40, 24), codecs.Metadata())
-                done += 1
-            except ImageError:
-                pass
-    assert 0 < done < 900
-
-
 def test_arithmetic_and_lossless_coding_is_refused():
     import imagecodecs
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
+from cvcli.batch.report import SHRUNK
+from cvcli.batch.shrink import shrunk
 from cvcli.batch.suits import refuse_made
 from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, parse_colour
 from cvcli.core.chain import Chain
@@ -38,7 +41,8 @@ class Care:
     """What is to be done with what a file holds beside plain pixels.
 
     ``frame`` picks one of several pictures, from 0; ``strict`` makes every loss an error;
-    ``lossless`` allows no encoder that rounds.
+    ``lossless`` allows no encoder that rounds; ``shrink`` has what a chain reduces first decoded
+    at a fraction of its size.
     """
 
     strip: Strip = "none"
@@ -48,6 +52,7 @@ class Care:
     frame: int | None = None
     strict: bool = False
     lossless: bool = False
+    shrink: bool = False
 
 
 @dataclass(slots=True)
@@ -136,12 +141,19 @@ class Album:
                 raise ImageError(text, tip="raise the limit with --max-pixels")
             turn = frame.header.orientation if self.care.auto_orient else 1
             plan = self._planned(chain, turn, spec, number)
-            stored, losses = codecs.fit(plan.target, self.format)
-            self.lose(*losses)
+            own, read = frame.header, frame.read
+            if self.care.shrink:
+                own, plan = shrunk(chain, own, turn, plan)
+            if own.shrink > 1:
+                self.notes.append(f"{SHRUNK}{own.shrink}")
+                read = partial(codecs.decode, data, own)
+            stored = plan.target
+            if not codecs.has_inks(own):
+                stored, losses = codecs.fit(plan.target, self.format)
+                self.lose(*losses)
             known = self.metadata if frame.metadata is None else frame.metadata
             self.lose(*known.cut)
-            own = frame.header
-            yield Picture(number, own, frame.duration, frame.read, plan, stored, known)
+            yield Picture(number, own, frame.duration, read, plan, stored, known)
 
     def _planned(self, chain: Chain, turn: int, spec: ImageSpec, number: int) -> Plan:
         """The chain's plan for a picture; what it refuses in a later one is told with its place."""

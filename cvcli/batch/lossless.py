@@ -7,6 +7,7 @@ from cvcli.batch.album import Album, Care
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
 from cvcli.core.chain import Chain
+from cvcli.core.spec import ImageSpec
 from cvcli.core.turn import Turn, turn_of
 from cvcli.errors import ParameterError
 
@@ -38,13 +39,26 @@ def turn_for(chain: Chain, header: codecs.Header, format: str, care: Care) -> Tu
 
 
 def opened(job: Job, data: bytes, header: codecs.Header, care: Care, chain: Chain) -> Album:
-    """Return the album of a file, with the turn it takes if it is moved without decoding it."""
-    turn = None
+    """Return the album of a file, with the turn it takes if it is moved without decoding it.
+
+    CMYK stays CMYK where pixels are only moved.
+    """
+    turn, format = None, job.format or header.format
     if care.lossless:
-        turn = turn_for(chain, header, job.format or header.format, care)
-    album = Album.opened(job, data, header if turn is None else codecs.inked(header), care)
+        turn = turn_for(chain, header, format, care)
+    if turn or (codecs.keeps_inks(header, format) and _only_moves(chain, header.spec)):
+        header = header if care.to_srgb else codecs.inked(header)
+    album = Album.opened(job, data, header, care)
     album.turn = turn
     return album
+
+
+def _only_moves(chain: Chain, spec: ImageSpec) -> bool:
+    try:
+        turn_of(chain, spec)
+    except ParameterError:
+        return False
+    return True
 
 
 def moved(album: Album, turn: Turn, data: bytes) -> bytes:

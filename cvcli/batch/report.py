@@ -88,6 +88,16 @@ class StageRow:
     gb_per_s: float | None
 
 
+# What is no warning: pixels where they were run are the same, and the others were asked for.
+SHRUNK = "decoded at 1/"
+_PLAIN = ("run on the CPU", SHRUNK)
+
+
+def warnings_of(notes: Iterable[str]) -> list[str]:
+    """Return the notes that tell of a loss, or of something odd."""
+    return [note for note in notes if not note.startswith(_PLAIN)]
+
+
 class Report:
     """Filled by many threads at once; the clock runs from its making to `close`."""
 
@@ -244,6 +254,15 @@ class Report:
     def mb_per_s(self) -> float:
         """Megabytes (10^6) a second of input: file bytes read of the images done."""
         return _per(self._bytes_in / 1e6, self.wall_s)
+
+    def told(self) -> list[str]:
+        """Notes of the run and of its images, those on images decoded small as one."""
+        noted = [(row.input, note) for row in self.rows for note in row.notes]
+        told = [f"{path}: {note}" for path, note in noted if not note.startswith(SHRUNK)]
+        if small := len(noted) - len(told):
+            images = "an image was" if small == 1 else f"{small} images were"
+            told.append(f"{images} decoded small, as the results are; --exact takes every pixel")
+        return [*self.notes, *told]
 
     def stages(self) -> list[StageRow]:
         """Every stage in pipeline order; shares are of the sum of busy time and add up to 1."""

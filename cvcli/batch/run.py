@@ -26,7 +26,7 @@ from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
 from cvcli.batch.lossless import moved, moved_nbytes, opened
 from cvcli.batch.plan import Job, Plan
-from cvcli.batch.report import Report
+from cvcli.batch.report import Report, warnings_of
 from cvcli.batch.sinks import FileSink, Sink
 from cvcli.batch.slots import Batch, Slot, array_at
 from cvcli.batch.sources import Files
@@ -314,12 +314,9 @@ class Runner:
             self._stop(discard=False)
 
     def _refuse_notes(self, album: Album) -> None:
-        """Raise `ImageError` if a warning is to count as a failure and there is one.
-
-        Where an image was run is no such warning: its pixels are the same.
-        """
+        """Raise `ImageError` if a warning is to count as a failure and there is one."""
         noted = [*self._report.rows[album.job.index].notes, *album.notes]
-        notes = [note for note in noted if not note.startswith("run on the CPU")]
+        notes = warnings_of(noted)
         if self._options.fail_on == "warning" and notes:
             raise ImageError("; ".join(notes), tip="--fail-on error lets warnings pass")
 

@@ -124,6 +124,7 @@ class Wishes:
     background: pictures.Background = "white"
     no_auto_orient: pictures.NoAutoOrient = False
     to_srgb: pictures.ToSrgb = False
+    exact: pictures.Exact = False
     frame: pictures.FrameNumber = None
     strict: pictures.Strict = False
     device: Annotated[

@@ -84,6 +84,15 @@ Lossless = Annotated[
     ),
 ]
 
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        rich_help_panel=_PANEL,
+        help="Decode every pixel of a JPEG that a resize makes less than half as large.",
+    ),
+]
+
 
 def care(
     *,
@@ -95,6 +104,7 @@ def care(
     frame: FrameNumber = None,
     strict: Strict = False,
     lossless: Lossless = False,
+    exact: Exact = False,
 ) -> "Care":
     """What the options ask for; `UsageError` for a colour that is none, or a contradiction."""
     from cvcli.batch.album import Care, parse_colour
@@ -109,6 +119,7 @@ def care(
         frame=frame,
         strict=strict,
         lossless=lossless,
+        shrink=not exact,
     )
 
 

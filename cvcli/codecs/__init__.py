@@ -20,9 +20,10 @@ from cvcli.codecs._convert import WHITE, Colour, parse_colour
 from cvcli.codecs._count import count
 from cvcli.codecs._frames import SERIES, Frame, holds_all
 from cvcli.codecs._lossless import QUALITY as LOSSLESS_QUALITY
-from cvcli.codecs._lossless import has_inks, inked, is_lossless, moved, turn_refusal
+from cvcli.codecs._lossless import has_inks, inked, is_lossless, keeps_inks, moved, turn_refusal
 from cvcli.codecs._metadata import INKS, Metadata, Strip
 from cvcli.codecs._salvage import salvage, salvageable
+from cvcli.codecs._shrink import shrinks, shrunk
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
@@ -56,6 +57,7 @@ __all__ = [
     "inked",
     "is_lossless",
     "keeping_tip",
+    "keeps_inks",
     "metadata",
     "moved",
     "parse_colour",
@@ -66,6 +68,8 @@ __all__ = [
     "recognised",
     "salvage",
     "salvageable",
+    "shrinks",
+    "shrunk",
     "suffix_for_format",
     "to_srgb",
     "turn_refusal",
@@ -230,11 +234,12 @@ def encode(
     """
     if quality is not None and not 1 <= quality <= 100:
         raise ParameterError(f"quality must be in 1..100, got {quality}")
-    reason = encodable(spec_of(image, planar), format)
+    inks = source is not None and has_inks(source)
+    reason = None if inks else encodable(spec_of(image, planar), format)
     if reason:
         raise ImageError(reason)
     saving = _saving(quality, source, format, metadata or Metadata())
-    saving = replace(saving, planar=planar)
+    saving = replace(saving, planar=planar, inks=inks)
     with library_errors(format, "encode"):
         return _writer(format).encode(image, format, saving)
 

@@ -49,7 +49,7 @@ class Saving:
     """How to write a file: a ``quality`` that is asked for, or else the ``coding`` to keep.
 
     ``mode`` is the source's own pixel layout; ``metadata`` has been fitted to the output; a
-    ``planar`` image comes as (channels, height, width).
+    ``planar`` image comes as (channels, height, width); ``inks`` says that four channels are CMYK.
     """
 
     quality: int | None = None
@@ -57,6 +57,7 @@ class Saving:
     mode: str = ""
     metadata: Metadata = field(default_factory=Metadata)
     planar: bool = False
+    inks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ class Header:
     ``format`` is Pillow's name of what the content is, whatever the suffix says; ``spec`` is what
     `decode` writes; ``orientation`` is the EXIF value 1..8 that the pixels still need (1 when the
     file has none or an invalid one); ``mode`` is Pillow's name of the file's own pixel layout;
-    ``plays`` counts the plays of an animation, 0 for no end.
+    ``plays`` counts the plays of an animation, 0 for no end. ``shrink`` is the factor by which
+    `decode` makes the sides smaller, the spec being that of the smaller image.
     """
 
     format: str
@@ -76,6 +78,7 @@ class Header:
     mode: str
     coding: Coding = field(default_factory=Coding)
     plays: int = 0
+    shrink: int = 1
 
 
 class Codec(Protocol):

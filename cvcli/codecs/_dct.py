@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cvcli.errors import DeviceError, ImageError
+from cvcli.errors import ImageError
 
 if TYPE_CHECKING:
     from cvcli.core.turn import Turn
@@ -62,7 +62,7 @@ def refusal(unit: tuple[int, int] | None, turn: Turn) -> str | None:
 
 
 class _Move(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_int32) for name in _PLACES)
+    _fields_ = tuple((name, ctypes.c_int32) for name in ("source_width", "source_height", *_PLACES))
 
 
 @cache
@@ -74,19 +74,20 @@ def _library() -> ctypes.CDLL:
             library = ctypes.CDLL(str(path))
             library.cvcli_jpeg_move.restype = ctypes.c_int64
             return library
-    raise DeviceError(
+    raise ImageError(
         "the compiled library (cvcli_jpeg) is missing from the installation",
         tip="reinstall cvcli with a C++ compiler on the PATH",
     )
 
 
-def moved(data: bytes, turn: Turn) -> bytes:
-    """The file of a JPEG, moved, with no application segments; ImageError for a broken one.
+def moved(data: bytes, size: tuple[int, int], turn: Turn) -> bytes:
+    """The file of a JPEG of (width, height) px, moved, with no application segments.
 
     The quantisation tables, sampling factors, scans and restarts are the source's, transposed
     where it is; so are code tables that suit every image. `refusal` has passed the turn.
+    Raises ImageError for a broken file.
     """
-    move = _Move(*(getattr(turn, name) for name in _PLACES))
+    move = _Move(*size, *(getattr(turn, name) for name in _PLACES))
     room = len(data) + len(data) // 8 + _SLACK
     while True:
         out = (ctypes.c_char * room)()

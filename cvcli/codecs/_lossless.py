@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # What rounds, or leaves out colours, whatever it is asked for.
 _LOSSY = frozenset(("JPEG", "AVIF", "GIF"))
+_INKED = ("JPEG", "TIFF")
 _INKS = 4
 QUALITY = 100
 """Of formats that are lossless only at this one."""
@@ -28,6 +29,11 @@ def inked(header: Header) -> Header:
     if header.mode != "CMYK":
         return header
     return replace(header, spec=replace(header.spec, channels=_INKS))
+
+
+def keeps_inks(header: Header, format: str) -> bool:
+    """Whether pixels that are only moved can stay CMYK."""
+    return header.mode == "CMYK" and header.format == format in _INKED and header.frames == 1
 
 
 def has_inks(header: Header) -> bool:

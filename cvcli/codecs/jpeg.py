@@ -1,7 +1,8 @@
 """JPEG: baseline, progressive, arithmetic and lossless, gray, RGB and CMYK, 8 to 16 bits.
 
 Pixels are libjpeg-turbo's with the accurate DCT and smooth chroma upsampling, as in Pillow. More
-than 8 bits a sample become uint16 over its whole range. CMYK becomes RGB.
+than 8 bits a sample become uint16 over its whole range. CMYK becomes RGB,
+unless the header asks for its four channels.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ _BARE = frozenset(range(0xD0, 0xD9)) | {0x01}
 _SOF_PROGRESSIVE = 0xC2
 _SOS, _EOI, _DQT, _DHT, _APP1, _APP2 = 0xDA, 0xD9, 0xDB, 0xC4, 0xE1, 0xE2
 _APP0, _APP14 = 0xE0, 0xEE
+_PILLOW_SAMPLINGS = {"444": 0, "422": 1, "420": 2}
 _GAIN_MAP = b' hdrgm:Version="'
 
 
@@ -171,6 +173,8 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     *_, scan = _segments(data)
     if data.rfind(b"\xff\xd9", scan[2]) < 0:
         raise ImageError("truncated JPEG data")
+    if header.shrink > 1:
+        return _decode_small(data, header, out)
     if header.mode == "CMYK":
         from cvcli.codecs import pillow
 
@@ -182,6 +186,18 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     if frame is not None:
         _stretch(out, frame[0])
     return None
+
+
+def _decode_small(data: bytes, header: Header, out: Pixels) -> None:
+    """By Pillow, which has libjpeg compute fewer samples of each block."""
+    import numpy as np
+
+    from cvcli.codecs import pillow
+
+    with pillow.opened(data, "JPEG") as image:
+        # It takes the largest factor that leaves at least this.
+        image.draft(None, (image.width // header.shrink, image.height // header.shrink))
+        out[...] = np.asarray(image).reshape(out.shape)
 
 
 def _stretch(out: Pixels, precision: int) -> None:
@@ -201,15 +217,17 @@ def refusal(spec: ImageSpec, format: str) -> str | None:
 
 
 def encode(image: Pixels, format: str, saving: Saving) -> bytes:
-    """Baseline JPEG as the source was coded, else 4:2:0 of quality 90; gray from one channel."""
+    """JPEG as the source was coded, else baseline, 4:2:0 and of quality 90."""
     import imagecodecs
 
     packed = pixel_packed(image)
     pixels = packed[:, :, 0] if packed.shape[2] == 1 else packed
     coding = saving.coding
     sampling = coding.sampling if image.shape[2] == 3 else None
-    if saving.quality is None and coding.tables:
-        file: bytes | bytearray = _with_tables(pixels, coding, sampling)
+    kept = saving.quality is None and coding.tables
+    gradual = coding.progressive and (sampling is None or sampling in _PILLOW_SAMPLINGS)
+    if kept or gradual or saving.inks:
+        file: bytes | bytearray = _by_pillow(pixels, saving, sampling)
     else:
         file = imagecodecs.jpeg8_encode(
             pixels,
@@ -227,7 +245,8 @@ def moved(data: bytes, turn: Turn, metadata: Metadata) -> bytes:
     ImageError for a broken file. What tells of the colour space stays; ``metadata`` replace the
     others.
     """
-    file = _dct.moved(data, turn)
+    spec = probe(data).spec
+    file = _dct.moved(data, (spec.width, spec.height), turn)
     jfif = adobe = b""
     for kind, start, end in _segments(data):
         if kind == _APP0 and data.startswith(b"JFIF\0", start) and end - start >= 14:
@@ -243,18 +262,24 @@ def turn_refusal(header: Header, turn: Turn) -> str | None:
     return _dct.refusal(header.coding.unit, turn)
 
 
-def _with_tables(pixels: Pixels, coding: Coding, sampling: str | None) -> bytes:
-    """By Pillow, which takes quantisation tables."""
+def _by_pillow(pixels: Pixels, saving: Saving, sampling: str | None) -> bytes:
+    """By Pillow, which takes quantisation tables and CMYK, and writes progressive files."""
     import numpy as np
     from PIL import Image
 
-    whole = Image.fromarray(np.ascontiguousarray(pixels))
-    # Tables of camera makers differ for the two chroma components at times; libjpeg has two.
-    tables = [list(table) for table in coding.tables[: pixels.ndim - 1]]
-    names = {"444": 0, "422": 1, "420": 2}
-    code = -1 if pixels.ndim == 2 else names.get(sampling or "420", 2)
+    coding = saving.coding
+    how: dict[str, object] = {"quality": saving.quality or coding.level or QUALITY}
+    # Tables of camera makers differ for the two chroma components at times; libjpeg has two, and
+    # all inks have one.
+    count = 1 if saving.inks else pixels.ndim - 1
+    if saving.quality is None and coding.tables:
+        how = {"qtables": [list(table) for table in coding.tables[:count]]}
+    # Inks are no chroma, to be subsampled.
+    code = 0 if saving.inks else _PILLOW_SAMPLINGS.get(sampling or "420", 2)
+    how |= {"subsampling": -1 if pixels.ndim == 2 else code, "optimize": coding.optimized}
+    whole = Image.fromarray(np.ascontiguousarray(pixels), "CMYK" if saving.inks else None)
     with _memory_file() as file:
-        whole.save(file, "JPEG", subsampling=code, qtables=tables, optimize=coding.optimized)
+        whole.save(file, "JPEG", progressive=coding.progressive, **how)
         file.seek(0)
         return file.read()
 

@@ -227,8 +227,8 @@ def page(image: Pixels, saving: Saving) -> bytes:
     compression = _WRITTEN.get(saving.coding.compression or 0, "lzw")
     file = imagecodecs.tiff_encode(
         pixels,
-        photometric="rgb" if image.shape[2] > 2 else "minisblack",
-        extrasample="unassalpha" if image.shape[2] in (2, 4) else None,
+        photometric="separated" if saving.inks else "rgb" if image.shape[2] > 2 else "minisblack",
+        extrasample="unassalpha" if image.shape[2] in (2, 4) and not saving.inks else None,
         compression=compression,
         predictor=compression in _PREDICTED,
         # libtiff skips pad bytes without writing them: in memory of ours they are zero, so one

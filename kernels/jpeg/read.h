@@ -9,8 +9,9 @@ namespace cvcli::jpeg {
 
 class Reader {
   public:
-    Reader(const uint8_t* data, int64_t size, Frame& frame)
-        : at_(data), end_(data + size), frame_(frame) {}
+    // The frame must have the size that the caller knows, and has found not to be too large.
+    Reader(const uint8_t* data, int64_t size, Frame& frame, int32_t width, int32_t height)
+        : at_(data), end_(data + size), frame_(frame), width_(width), height_(height) {}
 
     // Returns 0 or a `Fault`. The frame's memory is the caller's to free.
     int read() {
@@ -20,7 +21,7 @@ class Reader {
             const int kind = next_marker();
             if (kind < 0) return kTruncated;
             if (kind == 0xD9) return frame_.scans && is_whole() ? 0 : kCorrupt;
-            if (kind == 0x01 || (kind >= 0xD0 && kind <= 0xD7)) continue;
+            if (kind == 0x01 || (kind >= 0xD0 && kind <= 0xD8)) continue;
             if (end_ - at_ < 2) return kTruncated;
             const int64_t length = at_[0] << 8 | at_[1];
             if (length < 2) return kCorrupt;
@@ -35,6 +36,7 @@ class Reader {
     const uint8_t *at_, *end_;
     const uint8_t *body_ = nullptr, *stop_ = nullptr;
     Frame& frame_;
+    const int32_t width_, height_;
     Codes codes_[2][kMostComponents] = {};
     Decoder dc_[kMostComponents], ac_[kMostComponents];
     int interval_ = 0;
@@ -119,6 +121,7 @@ class Reader {
         if (frame_.precision != 8 && frame_.precision != 12) return kUnsupported;
         if (count > kMostComponents || frame_.height == 0) return kUnsupported;
         if (count < 1 || frame_.width == 0 || left() < 3 * count) return kCorrupt;
+        if (frame_.width != width_ || frame_.height != height_) return kCorrupt;
         frame_.count = count;
         for (int i = 0; i < count; ++i, body_ += 3) {
             const int h = body_[1] >> 4, v = body_[1] & 15;

@@ -8,9 +8,10 @@
 namespace cvcli::jpeg {
 namespace {
 
-// Rows and columns of the source that are kept, read backwards where flipped; then perhaps the
-// axes are swapped.
+// Rows and columns that are kept of a source of a size, read backwards where flipped; then perhaps
+// the axes are swapped.
 struct Move {
+    int32_t source_width, source_height;
     int32_t x, y, width, height, flip_x, flip_y, transpose;
 };
 
@@ -109,7 +110,8 @@ CVCLI_EXPORT int64_t cvcli_jpeg_move(const uint8_t* data, int64_t size,
     using namespace cvcli::jpeg;
     Memory memory;
     Frame& frame = memory.frame;
-    if (const int fault = Reader(data, size, frame).read()) return fault;
+    Reader reader(data, size, frame, move->source_width, move->source_height);
+    if (const int fault = reader.read()) return fault;
     rearrange(frame, *move);
     if (const int fault = move_blocks(frame, *move)) return fault;
     if (move->transpose) transpose_tables(frame);
