@@ -225,7 +225,7 @@ class Runner:
             lenient |= self._options.fail_on == "truncated" and not short
             if not lenient:
                 raise ImageError(str(error), error.tip or _lenient_tip(album.header)) from error
-            if not codecs.salvage(data, album.header, out):
+            if not codecs.salvage(data, picture.header, out):
                 raise ImageError(f"{error}; nothing of it can be kept") from error
             picture.read = None
             album.read(picture, out)
