@@ -20,8 +20,8 @@ void add_taps(const float* const* at, const Tap* taps, float* sums, int count) {
 }
 
 // The sums of a block of samples; `at` tells where each tap reads.
-inline void sum_taps(const float* const* at, const Tap* taps, int32_t taps_count, float* sums,
-                     int count) {
+inline void sum_taps(const float* const* at, const Tap* taps, int32_t taps_count,
+                                float* sums, int count) {
     int32_t k = 0;
     if (taps_count == 0) {
         for (int i = 0; i < count; ++i) sums[i] = 0.0f;
@@ -58,8 +58,8 @@ void keep_edges(const Share<DenseParams>& share, int32_t row, const float* middl
 }
 
 template <class T>
-void filter_row(const DenseParams& params, const float** at, const float* middle, T* out,
-                int64_t count) {
+CVCLI_ONCE void filter_row(const DenseParams& params, const float** at, const float* middle, T* out,
+                           int64_t count) {
     float sums[kBlock];
     for (int64_t from = 0; from < count; from += kBlock) {
         const int part = static_cast<int>(smaller(count - from, int64_t{kBlock}));

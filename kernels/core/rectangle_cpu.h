@@ -72,7 +72,7 @@ void pick_any(const S* const* rows, int32_t length, S* to, int64_t count) {
 }
 
 template <class Op, class S>
-void pick_of(const S* const* rows, int32_t length, S* to, int64_t count) {
+CVCLI_ONCE void pick_of(const S* const* rows, int32_t length, S* to, int64_t count) {
     if (length == 3) return pick_many<Op, 3>(rows, to, count);
     if (length == 5) return pick_many<Op, 5>(rows, to, count);
     pick_any<Op>(rows, length, to, count);
@@ -80,7 +80,7 @@ void pick_of(const S* const* rows, int32_t length, S* to, int64_t count) {
 
 // to[i] = the extreme of `length` samples from i on, `step` apart; both rooms are changed.
 template <class Op, class S>
-void pick_line(S* room, S* other, S* to, int64_t count, int32_t length, int64_t step) {
+CVCLI_ONCE void pick_line(S* room, S* other, S* to, int64_t count, int32_t length, int64_t step) {
     if (length <= 5) {
         const S* taps[5];
         for (int32_t k = 0; k < length; ++k) taps[k] = room + k * step;
