@@ -20,8 +20,8 @@ void add_taps(const float* const* at, const Tap* taps, float* sums, int count) {
 }
 
 // The sums of a block of samples; `at` tells where each tap reads.
-inline void sum_taps(const float* const* at, const Tap* taps, int32_t taps_count,
-                                float* sums, int count) {
+inline void sum_taps(const float* const* at, const Tap* taps, int32_t taps_count, float* sums,
+                     int count) {
     int32_t k = 0;
     if (taps_count == 0) {
         for (int i = 0; i < count; ++i) sums[i] = 0.0f;
