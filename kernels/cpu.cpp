@@ -2,6 +2,7 @@
 // level; the exports and their results are the same.
 #include "core/map.h"
 #include "core/planes_cpu.h"
+#include "core/rows_cpu.h"
 
 #if defined(_MSC_VER) && (defined(_M_X64) || defined(_M_IX86))
 #include <intrin.h>
@@ -82,7 +83,7 @@ CVCLI_MAPS(f32, float)
 #define CVCLI_READ(name, T, C)                                                                    \
     CVCLI_EXPORT void cvcli_gather_##name##_##C(const cvcli::Image* src, const cvcli::Move* move, \
                                                 int32_t row, int32_t width, void* out) {          \
-        cvcli::gather_row<T, C>(*src, *move, row, width, out);                                    \
+        cvcli::gather_row<sizeof(T) * C>(*src, *move, row, width, out);                           \
     }                                                                                             \
     CVCLI_EXPORT void cvcli_planes_##name##_##C(const cvcli::Image* src, const cvcli::Move* move, \
                                                 int32_t row, int32_t width, void* out) {          \
@@ -99,5 +100,29 @@ CVCLI_READS(u8, uint8_t)
 CVCLI_READS(u16, uint16_t)
 CVCLI_READS(f32, float)
 
-CVCLI_PIXELS_ROWS(table, Lookups, u8, uint8_t)
-CVCLI_PIXELS_ROWS(table, Lookups, u16, uint16_t)
+#define CVCLI_TABLE(name, T, C)                                                           \
+    CVCLI_EXPORT void cvcli_pixels_table_##name##_##C(const void* params, const void* in, \
+                                                      void* out, int64_t width) {         \
+        cvcli::Lookups step;                                                              \
+        std::memcpy(&step, params, sizeof step);                                          \
+        cvcli::lookup_row<C>(static_cast<T*>(out), static_cast<const T*>(in), width,      \
+                             static_cast<const T*>(step.entries));                        \
+    }
+
+#define CVCLI_TABLES(name, T) \
+    CVCLI_TABLE(name, T, 1)   \
+    CVCLI_TABLE(name, T, 2)   \
+    CVCLI_TABLE(name, T, 3)   \
+    CVCLI_TABLE(name, T, 4)
+
+CVCLI_TABLES(u8, uint8_t)
+CVCLI_TABLES(u16, uint16_t)
+
+namespace cvcli {
+
+void put_planes(const Image& dst, int32_t row, const void* pixels, int32_t bytes,
+                int32_t channels) {
+    put_samples(dst, row, pixels, bytes, channels);
+}
+
+}  // namespace cvcli

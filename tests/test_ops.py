@@ -49,6 +49,8 @@ PARAMETERS = [
     for parameter in op.parameters
 ]
 LENGTHS = [p for p in PARAMETERS if p.values[1].param.unit == "px"]
+# Only of these is something known about alpha whatever the operator.
+ALPHA_CASES = [p for p in CASES if is_pointwise(*p.values) or is_move(*p.values)]
 # Bytes between rows: a multiple of the widest load, and two that misalign every sample.
 GAPS = (1, 7, 16)
 
@@ -64,9 +66,14 @@ def test_result_is_as_planned_and_the_input_stays(operator, case, device):
         assert_same(array, before)
 
 
+def sizes_on(device):
+    """On the CPU how images follow each other has nothing to do with how wide they are."""
+    return SIZES[:-1] if device == "cpu" else SIZES
+
+
 @pytest.mark.parametrize("operator, case", CASES)
 def test_batch_equals_one_by_one(operator, case, device):
-    for spec in specs_for(operator, case):
+    for spec in specs_for(operator, case, sizes=sizes_on(device)):
         arrays = noise((2, *spec.shape), spec.dtype)
         batch = run(operator, arrays, case, device)
         assert_same(batch, np.stack([run(operator, array, case, device) for array in arrays]))
@@ -89,7 +96,8 @@ def test_ragged_batch_equals_one_by_one(operator, case, device):
     chain = chain_of(operator, case)
     for dtype in DTYPES:
         for channels in CHANNELS:
-            arrays = [a for _, a in every(operator, case, channels=(channels,), dtypes=(dtype,))]
+            kind = {"sizes": sizes_on(device), "channels": (channels,), "dtypes": (dtype,)}
+            arrays = [a for _, a in every(operator, case, **kind)]
             if not arrays:
                 continue
             arrays += arrays[:1]
@@ -187,7 +195,7 @@ except Exception as error:
     assert fresh_python(code) == "ParameterError"
 
 
-@pytest.mark.parametrize("operator, case", CASES)
+@pytest.mark.parametrize("operator, case", ALPHA_CASES)
 def test_pointwise_operators_leave_alpha_alone(operator, case, device):
     for spec, array in every(operator, case, channels=(2, 4)):
         if spec.dtype == "float32":

@@ -45,6 +45,18 @@ void weigh_pixels(const BilateralParams& params, const float* const* near, const
     for (int c = 0; c < N; ++c) values[c] = values[c] * share;
 }
 
+// A block of pixels from x on; up to a vector more than `count` is read and written.
+template <class T, int N>
+CVCLI_ONCE void weigh_block(const BilateralParams& params, const float* const* near,
+                            const float* middle, int64_t stride, int32_t x, int count,
+                            float (*block)[kBlock]) {
+    for (int i = 0; i < count; i += Floats::kCount) {
+        Floats values[N];
+        weigh_pixels<T, N>(params, near, middle, stride, x + i, values);
+        for (int c = 0; c < N; ++c) store_floats(block[c] + i, values[c]);
+    }
+}
+
 // Results of a block; alpha is the image's own.
 template <class T, int C>
 void put_block(const float (*values)[kBlock], const float* middle, int64_t stride, T* out,
@@ -73,11 +85,7 @@ void bilateral_row(const BilateralParams& params, float** rows, const float** ne
     for (int32_t x = 0; x < width; x += kBlock) {
         float block[N][kBlock];
         const int part = smaller(width - x, kBlock);
-        for (int i = 0; i < part; i += Floats::kCount) {
-            Floats values[N];
-            weigh_pixels<T, N>(params, near, middle, stride, x + i, values);
-            for (int c = 0; c < N; ++c) store_floats(block[c] + i, values[c]);
-        }
+        weigh_block<T, N>(params, near, middle, stride, x, part, block);
         put_block<T, C>(block, middle + x, stride, out + int64_t{x} * C, part);
     }
 }
@@ -102,9 +110,9 @@ int32_t bilateral_rows(const Share<BilateralParams>& share) {
         share, radius, 1, ring, stride * C, slots,
         [&](int32_t y, float* slot) {
             padded.fill(y, wide, AsFloat<T>());
-            for (int c = 0; c < C; ++c) {
-                for (int64_t x = 0; x < stride; ++x) slot[c * stride + x] = wide[x * C + c];
-            }
+            float* planes[C];
+            for (int c = 0; c < C; ++c) planes[c] = slot + c * stride;
+            split_lanes<float, C>(wide, planes, padded.count());
         },
         [&](int32_t row, float** rows, int32_t) {
             T* out = writer.begin(row);

@@ -18,8 +18,8 @@ void add_row(U* __restrict to, const S* __restrict from, int64_t count) {
 // out[i] = the sum of `length` samples from i on, `step` apart. `power` holds sums of 1, 2, 4, ...
 // samples in turn; it is as long as the row.
 template <class U, class T>
-void sum_line(const T* row, U* __restrict power, U* __restrict out, int64_t count, int32_t length,
-              int64_t step) {
+CVCLI_ONCE void sum_line(const T* row, U* __restrict power, U* __restrict out, int64_t count,
+                         int32_t length, int64_t step) {
     int64_t whole = count + (length - 1) * step;
     for (int64_t i = 0; i < whole; ++i) power[i] = row[i];
     std::memset(out, 0, count * sizeof(U));
@@ -44,7 +44,7 @@ class Columns {
         : params_(params), sums_(sums), count_(count) {
         std::memset(sums, 0, count * sizeof(uint32_t));
     }
-    void emit(U** rows, T* __restrict out) {
+    CVCLI_ONCE void emit(U** rows, T* __restrict out) {
         const int32_t last = 2 * params_.radius_y;
         for (int32_t k = started_ ? last : 0; k < last; ++k) add_row(sums_, rows[k], count_);
         started_ = true;

@@ -58,8 +58,8 @@ void keep_edges(const Share<DenseParams>& share, int32_t row, const float* middl
 }
 
 template <class T>
-void filter_row(const DenseParams& params, const float** at, const float* middle, T* out,
-                int64_t count) {
+CVCLI_ONCE void filter_row(const DenseParams& params, const float** at, const float* middle, T* out,
+                           int64_t count) {
     float sums[kBlock];
     for (int64_t from = 0; from < count; from += kBlock) {
         const int part = static_cast<int>(smaller(count - from, int64_t{kBlock}));

@@ -15,18 +15,38 @@ struct Lanes {
     alignas(64) T v[C][kLanes];
 };
 
+// A row of pixels to rows of their channels, which lie elsewhere, and back. The lists of rows are
+// copied, for a byte that is written may be anything, also a part of such a list.
 template <class T, int C>
-void split_lanes(const T* from, T* const* to, int count) {
+CVCLI_ONCE void split_lanes(const T* __restrict from, T* const* to, int count) {
+    if constexpr (C == 1) {
+        std::memcpy(to[0], from, static_cast<size_t>(count) * sizeof(T));
+        return;
+    }
+    T* planes[C];
+    for (int c = 0; c < C; ++c) planes[c] = to[c];
     for (int i = 0; i < count; ++i) {
-        for (int c = 0; c < C; ++c) to[c][i] = from[i * C + c];
+        for (int c = 0; c < C; ++c) planes[c][i] = from[i * C + c];
     }
 }
 
 template <class T, int C>
-void join_lanes(const T* const* from, T* to, int count) {
+inline void join_some(const T* const (&planes)[C], T* __restrict to, int count) {
     for (int i = 0; i < count; ++i) {
-        for (int c = 0; c < C; ++c) to[i * C + c] = from[c][i];
+        for (int c = 0; c < C; ++c) to[i * C + c] = planes[c][i];
     }
+}
+
+template <class T, int C>
+CVCLI_ONCE void join_lanes(const T* const* from, T* __restrict to, int count) {
+    if constexpr (C == 1) {
+        std::memcpy(to, from[0], static_cast<size_t>(count) * sizeof(T));
+        return;
+    }
+    const T* planes[C];
+    for (int c = 0; c < C; ++c) planes[c] = from[c];
+    if (count == kLanes) return join_some<T, C>(planes, to, kLanes);
+    join_some<T, C>(planes, to, count);
 }
 
 #if CVCLI_SIMD == 1
@@ -125,20 +145,22 @@ inline void join_threes(const uint8_t* const* from, uint8_t* to, int at) {
 #if CVCLI_SIMD > 0
 
 template <>
-inline void split_lanes<uint8_t, 3>(const uint8_t* from, uint8_t* const* to, int count) {
+inline void split_lanes<uint8_t, 3>(const uint8_t* __restrict from, uint8_t* const* to, int count) {
+    uint8_t* planes[3] = {to[0], to[1], to[2]};
     int i = 0;
-    for (; i + kThreesStep <= count; i += kThreesStep) split_threes(from + i * 3, to, i);
+    for (; i + kThreesStep <= count; i += kThreesStep) split_threes(from + i * 3, planes, i);
     for (; i < count; ++i) {
-        for (int c = 0; c < 3; ++c) to[c][i] = from[i * 3 + c];
+        for (int c = 0; c < 3; ++c) planes[c][i] = from[i * 3 + c];
     }
 }
 
 template <>
-inline void join_lanes<uint8_t, 3>(const uint8_t* const* from, uint8_t* to, int count) {
+inline void join_lanes<uint8_t, 3>(const uint8_t* const* from, uint8_t* __restrict to, int count) {
+    const uint8_t* planes[3] = {from[0], from[1], from[2]};
     int i = 0;
-    for (; i + kThreesStep <= count; i += kThreesStep) join_threes(from, to + i * 3, i);
+    for (; i + kThreesStep <= count; i += kThreesStep) join_threes(planes, to + i * 3, i);
     for (; i < count; ++i) {
-        for (int c = 0; c < 3; ++c) to[i * 3 + c] = from[c][i];
+        for (int c = 0; c < 3; ++c) to[i * 3 + c] = planes[c][i];
     }
 }
 

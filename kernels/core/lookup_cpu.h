@@ -18,7 +18,8 @@ void lookup_scalar(T* dst, const T* src, int64_t count, const T* table) {
 }
 
 template <int C>
-void lookup_row(uint16_t* dst, const uint16_t* src, int64_t width, const uint16_t* table) {
+CVCLI_ONCE void lookup_row(uint16_t* dst, const uint16_t* src, int64_t width,
+                           const uint16_t* table) {
     lookup_scalar<uint16_t, C>(dst, src, width * C, table);
 }
 
@@ -36,7 +37,7 @@ uint64_t lookup_eight(uint64_t index, const uint8_t* table) {
 }
 
 template <int C>
-void lookup_row(uint8_t* dst, const uint8_t* src, int64_t width, const uint8_t* table) {
+CVCLI_ONCE void lookup_row(uint8_t* dst, const uint8_t* src, int64_t width, const uint8_t* table) {
     const int64_t count = width * C;
     int64_t i = 0;
     for (; i + 8 <= count; i += 8) {
@@ -88,7 +89,7 @@ __m256i lookup_vector(const Slices& slices, __m256i index) {
 }
 
 template <int C>
-void lookup_row(uint8_t* dst, const uint8_t* src, int64_t width, const uint8_t* table) {
+CVCLI_ONCE void lookup_row(uint8_t* dst, const uint8_t* src, int64_t width, const uint8_t* table) {
     const int64_t count = width * C;
     const Slices slices = make_slices(table);
     int64_t i = 0;
@@ -115,7 +116,7 @@ __m512i lookup_vector(const Quarters& table, __m512i index) {
 }
 
 template <int C>
-void lookup_row(uint8_t* dst, const uint8_t* src, int64_t width, const uint8_t* table) {
+CVCLI_ONCE void lookup_row(uint8_t* dst, const uint8_t* src, int64_t width, const uint8_t* table) {
     const int64_t count = width * C;
     Quarters quarters;
     for (int i = 0; i < 4; ++i) quarters.at[i] = load_vector(table + 64 * i);

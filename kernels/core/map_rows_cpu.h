@@ -33,27 +33,25 @@ inline int32_t same_source(const int32_t* map, int32_t x, int32_t end) {
     return next - x;
 }
 
-// Pixels outside the run.
-template <class T, int C>
-void gather_pixels(const Band& band, int32_t at_y, uint8_t* dst, Part part) {
-    constexpr int P = sizeof(T) * C;
+// Pixels outside the run, each of P bytes.
+template <int P>
+CVCLI_ONCE void gather_pixels(const Band& band, int32_t at_y, uint8_t* dst, Part part) {
     const int32_t* map = band.move.x.map;
     for (int32_t x = part.begin; x < part.end;) {
-        const T* from = pixel_at<T, C>(band.src, band.move, at_y, map[x]);
+        const uint8_t* from = pixel_at<uint8_t, P>(band.src, band.move, at_y, map[x]);
         const int32_t count = same_source(map, x, part.end);
-        fill_pixels<P>(dst + int64_t{x} * P, reinterpret_cast<const uint8_t*>(from), count);
+        fill_pixels<P>(dst + int64_t{x} * P, from, count);
         x += count;
     }
 }
 
 // The run of a row: constant, in source order or reversed.
-template <class T, int C>
-void copy_run(const Band& band, int32_t at_y, uint8_t* dst, Part run) {
-    constexpr int P = sizeof(T) * C;
+template <int P>
+CVCLI_ONCE void copy_run(const Band& band, int32_t at_y, uint8_t* dst, Part run) {
     const int64_t count = run.end - run.begin;
     if (at_y < 0) {
-        const T* pixel = constant_at<T, C>(band.move, ~at_y);
-        return fill_pixels<P>(dst, reinterpret_cast<const uint8_t*>(pixel), count);
+        const uint8_t* pixel = constant_at<uint8_t, P>(band.move, ~at_y);
+        return fill_pixels<P>(dst, pixel, count);
     }
     const bool forward = band.move.x.run_step > 0;
     const int32_t first = axis_at(band.move.x, forward ? run.begin : run.end - 1);
@@ -74,13 +72,12 @@ bool finish_whole_row(const Band& band, int32_t at_y, uint8_t* dst, Part run,
 }
 
 // Puts constants back that the finish of their row went over.
-template <class T, int C>
-void restore_constants(const Band& band, int32_t at_y, uint8_t* dst, Part part) {
-    constexpr int P = sizeof(T) * C;
+template <int P>
+CVCLI_ONCE void restore_constants(const Band& band, int32_t at_y, uint8_t* dst, Part part) {
     for (int32_t x = part.begin; x < part.end; ++x) {
         const int32_t constant = constant_number(at_y, axis_at(band.move.x, x));
         if (constant < 0) continue;
-        std::memcpy(dst + int64_t{x} * P, constant_at<T, C>(band.move, constant), P);
+        std::memcpy(dst + int64_t{x} * P, constant_at<uint8_t, P>(band.move, constant), P);
     }
 }
 
@@ -91,14 +88,14 @@ void map_row(const Band& band, int32_t row, const Finish& finish) {
     const int32_t at_y = axis_at(band.move.y, row);
     const Part run = run_part(band.move.x, 0, band.dst.width);
     if (finish_whole_row<T, C>(band, at_y, dst, run, finish)) return;
-    gather_pixels<T, C>(band, at_y, dst, {0, run.begin});
-    if (run.begin < run.end) copy_run<T, C>(band, at_y, dst + int64_t{run.begin} * P, run);
-    gather_pixels<T, C>(band, at_y, dst, {run.end, band.dst.width});
+    gather_pixels<P>(band, at_y, dst, {0, run.begin});
+    if (run.begin < run.end) copy_run<P>(band, at_y, dst + int64_t{run.begin} * P, run);
+    gather_pixels<P>(band, at_y, dst, {run.end, band.dst.width});
     if (at_y < 0) return;
     finish_in_place<T, C>(finish, dst, band.dst.width);
     if (!band.move.constants || !finish.changes()) return;
-    restore_constants<T, C>(band, at_y, dst, {0, run.begin});
-    restore_constants<T, C>(band, at_y, dst, {run.end, band.dst.width});
+    restore_constants<P>(band, at_y, dst, {0, run.begin});
+    restore_constants<P>(band, at_y, dst, {run.end, band.dst.width});
 }
 
 template <class T, int C>

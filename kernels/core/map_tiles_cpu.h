@@ -21,11 +21,11 @@ struct TilePlace {
 };
 
 // Destination pixels `part` of a column that comes from source row at_x, or from a constant.
-template <class T, int C>
+template <int P>
 void gather_column(const Band& band, int32_t at_x, Part part, uint8_t* to) {
-    constexpr int P = sizeof(T) * C;
     for (int32_t y = part.begin; y < part.end; ++y, to += TileRoom<P>::kPitch) {
-        std::memcpy(to, pixel_at<T, C>(band.src, band.move, axis_at(band.move.y, y), at_x), P);
+        std::memcpy(to, pixel_at<uint8_t, P>(band.src, band.move, axis_at(band.move.y, y), at_x),
+                    P);
     }
 }
 
@@ -45,17 +45,16 @@ void copy_column(const Band& band, int32_t at_x, Part run, uint8_t* to) {
 }
 
 // One column of a tile, except the first `done` pixels of its run.
-template <class T, int C>
+template <int P>
 void load_column(const Band& band, int32_t x, Part tile_y, int32_t done, uint8_t* to) {
-    constexpr int P = sizeof(T) * C;
     constexpr int pitch = TileRoom<P>::kPitch;
     const int32_t at_x = axis_at(band.move.x, x);
-    if (at_x < 0) return gather_column<T, C>(band, at_x, tile_y, to);
+    if (at_x < 0) return gather_column<P>(band, at_x, tile_y, to);
     const Part run = run_part(band.move.y, tile_y.begin, tile_y.end);
     const Part rest = {run.begin + done, run.end};
-    gather_column<T, C>(band, at_x, {tile_y.begin, run.begin}, to);
+    gather_column<P>(band, at_x, {tile_y.begin, run.begin}, to);
     copy_column<P>(band, at_x, rest, to + (rest.begin - tile_y.begin) * pitch);
-    gather_column<T, C>(band, at_x, {run.end, tile_y.end}, to + (run.end - tile_y.begin) * pitch);
+    gather_column<P>(band, at_x, {run.end, tile_y.end}, to + (run.end - tile_y.begin) * pitch);
 }
 
 // The start of the run of four columns at once; returns how many pixels of each are done.
@@ -74,14 +73,13 @@ int32_t turn_columns(const Band& band, int32_t x, Part tile_y, uint8_t* to) {
     return turn_rows<P>(to, TileRoom<P>::kPitch, rows, run.end - run.begin, band.move.y.run_step);
 }
 
-template <class T, int C>
-void load_tile(const Band& band, const TilePlace& place, uint8_t* to) {
-    constexpr int P = sizeof(T) * C;
+template <int P>
+CVCLI_ONCE void load_tile(const Band& band, const TilePlace& place, uint8_t* to) {
     for (int32_t x = place.x.begin; x < place.x.end;) {
         const bool four = x + 4 <= place.x.end;
         const int32_t done = four ? turn_columns<P>(band, x, place.y, to) : 0;
         for (int k = four ? 4 : 1; k > 0; --k, ++x, to += P) {
-            load_column<T, C>(band, x, place.y, done, to);
+            load_column<P>(band, x, place.y, done, to);
         }
     }
 }
@@ -90,7 +88,7 @@ template <class T, int C>
 void map_tile(const Band& band, const TilePlace& place, const Finish& finish) {
     constexpr int P = sizeof(T) * C;
     TileRoom<P> room;
-    load_tile<T, C>(band, place, room.bytes);
+    load_tile<P>(band, place, room.bytes);
     const int64_t width = place.x.end - place.x.begin;
     for (int32_t y = place.y.begin; y < place.y.end; ++y) {
         uint8_t* dst = row_at<uint8_t>(band.dst, y) + int64_t{place.x.begin} * P;
@@ -99,7 +97,7 @@ void map_tile(const Band& band, const TilePlace& place, const Finish& finish) {
         if (at_y < 0) continue;
         finish_in_place<T, C>(finish, dst, width);
         if (!band.move.constants || !finish.changes()) continue;
-        restore_constants<T, C>(band, at_y, row_at<uint8_t>(band.dst, y), place.x);
+        restore_constants<P>(band, at_y, row_at<uint8_t>(band.dst, y), place.x);
     }
 }
 

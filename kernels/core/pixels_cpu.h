@@ -33,6 +33,10 @@ void step_block(const Step& step, const T* from, void* to, int count) {
     if (count < kLanes) std::memset(&in, 0, sizeof in);
     split_lanes<T, C>(from, split, count);
     step_lanes<T, C, Step, Out>(step, in, out);
+    if (D == 1 && count == kLanes) {
+        std::memcpy(to, &out, sizeof out);
+        return;
+    }
     join_lanes<U, D>(joined, static_cast<U*>(to), count);
 }
 

@@ -10,6 +10,8 @@
 #endif
 
 // CVCLI_FN marks shared functions; CVCLI_CALL long ones, which a kernel should hold only once;
+// CVCLI_ONCE goes before a host's function whose work takes so much longer than a call that its
+// callers, one for each kind of pixel, share one copy: copies are what takes a compiler its time.
 // CVCLI_UNROLL goes before a short loop over an array that is to be in registers.
 #if defined(__CUDACC_RTC__)
 
@@ -43,6 +45,11 @@ using std::uint64_t;
 using std::uint8_t;
 #define CVCLI_FN inline
 #define CVCLI_CALL inline
+#if defined(_MSC_VER)
+#define CVCLI_ONCE __declspec(noinline)
+#else
+#define CVCLI_ONCE __attribute__((noinline))
+#endif
 #if defined(__GNUC__)
 #define CVCLI_UNROLL _Pragma("GCC unroll 16")
 #else

@@ -32,7 +32,7 @@ struct Keys<float> {
 };
 
 template <class Op, class S>
-void pick_rows(const S* a, const S* b, S* __restrict to, int64_t count) {
+CVCLI_ONCE void pick_rows(const S* a, const S* b, S* __restrict to, int64_t count) {
     for (int64_t i = 0; i < count; ++i) to[i] = Op()(a[i], b[i]);
 }
 
@@ -50,7 +50,7 @@ void pick_many(const S* const* rows, S* __restrict to, int64_t count) {
 
 // The extremes of a few rows.
 template <class Op, class S>
-void pick_few(const S* const* rows, int32_t length, S* to, int64_t count) {
+CVCLI_ONCE void pick_few(const S* const* rows, int32_t length, S* to, int64_t count) {
     if (length == 1) return pick_many<Op, 1>(rows, to, count);
     if (length == 3) return pick_many<Op, 3>(rows, to, count);
     pick_many<Op, 5>(rows, to, count);
@@ -106,7 +106,7 @@ class Window {
 
 // to[i] = the extreme of `length` samples from i on, `step` apart; both rooms are changed.
 template <class Op, class S>
-void pick_line(S* room, S* other, S* to, int64_t count, int32_t length, int64_t step) {
+CVCLI_ONCE void pick_line(S* room, S* other, S* to, int64_t count, int32_t length, int64_t step) {
     if (length <= kFew) {
         const S* taps[kFew];
         for (int32_t k = 0; k < length; ++k) taps[k] = room + k * step;

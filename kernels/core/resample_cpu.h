@@ -197,7 +197,7 @@ class Resampler {
         const PlainRows<Mid> taps = {turned_ + skipped * int64_t{wide}, wide};
         Mid* to = made_ + place * int64_t{wide};
         blend_bytes(taps, x_, index, wide,
-                    [&](int64_t at, Bytes bytes) { store_bytes(to + at, bytes); });
+                    [to](int64_t at, Bytes bytes) { store_bytes(to + at, bytes); });
     }
 
     const Share<ResampleParams>& share_;

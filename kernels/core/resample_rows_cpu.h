@@ -67,15 +67,15 @@ Bytes blend_vector(const Rows& rows, int64_t at, const WeightPair* pairs, int32_
 
 // Calls put(at, vector) for each vector of `width` bytes; the last may reach past the end.
 template <class Rows, class Put>
-void blend_bytes(const Rows& rows, const ResampleAxis& axis, int32_t index, int64_t width,
-                 const Put& put) {
+void blend_bytes(Rows rows, const ResampleAxis& axis, int32_t index, int64_t width, Put put) {
     const WeightPair* pairs =
         static_cast<const WeightPair*>(axis.weights) + index * int64_t{axis.most};
     const int32_t count = axis.spans[2 * index + 1];
+    const bool halves = axis.halves;
     int32_t low = 0;
     for (int32_t k = 0; k < count; k += 2) low |= pairs[k / 2].low;
     for (int64_t at = 0; at < width; at += kBytes) {
-        if (axis.halves) {
+        if (halves) {
             put(at, average_bytes(load_bytes(rows.at(0) + at), load_bytes(rows.at(1) + at)));
         } else if (low) {
             put(at, blend_vector<true>(rows, at, pairs, count));
@@ -86,9 +86,9 @@ void blend_bytes(const Rows& rows, const ResampleAxis& axis, int32_t index, int6
 }
 
 template <class Rows>
-void blend_row(uint8_t* out, const Rows& rows, const ResampleAxis& axis, int32_t index,
-               int64_t width) {
-    blend_bytes(rows, axis, index, width, [&](int64_t at, Bytes bytes) {
+CVCLI_ONCE void blend_row(uint8_t* out, Rows rows, const ResampleAxis& axis, int32_t index,
+                          int64_t width) {
+    blend_bytes(rows, axis, index, width, [out, width](int64_t at, Bytes bytes) {
         if (at + kBytes <= width) return store_bytes(out + at, bytes);
         uint8_t rest[kBytes];
         store_bytes(rest, bytes);
@@ -97,8 +97,8 @@ void blend_row(uint8_t* out, const Rows& rows, const ResampleAxis& axis, int32_t
 }
 
 // Bytes [begin, end) of a group of rows, turned: out holds a vector for each byte of a row.
-inline void turn_in(uint8_t* out, const uint8_t* const* rows, int64_t row_bytes, int64_t begin,
-                    int64_t end) {
+CVCLI_ONCE inline void turn_in(uint8_t* out, const uint8_t* const* rows, int64_t row_bytes,
+                               int64_t begin, int64_t end) {
     Bytes m[16];
     uint8_t tails[kBytes][16];
     const uint8_t* tail_rows[kBytes];
@@ -117,7 +117,8 @@ inline void turn_in(uint8_t* out, const uint8_t* const* rows, int64_t row_bytes,
 }
 
 // The reverse, for `count` bytes a row from `at` on; up to 15 more are written.
-inline void turn_out(uint8_t* const* rows, int64_t at, const uint8_t* turned, int64_t count) {
+CVCLI_ONCE inline void turn_out(uint8_t* const* rows, int64_t at, const uint8_t* turned,
+                                int64_t count) {
     Bytes m[16];
     for (int64_t done = 0; done < count; done += 16, turned += 16 * kBytes) {
         for (int i = 0; i < 16; ++i) m[i] = load_bytes(turned + i * kBytes);
@@ -175,7 +176,8 @@ void blend_floats(float (&sums)[N], const Rows& rows, int64_t at, const float* w
 }
 
 template <class T, class Rows>
-void blend_row(T* out, const Rows& rows, const ResampleAxis& axis, int32_t index, int64_t width) {
+CVCLI_ONCE void blend_row(T* out, Rows rows, const ResampleAxis& axis, int32_t index,
+                          int64_t width) {
     const float* weights = static_cast<const float*>(axis.weights) + index * int64_t{axis.most};
     const int32_t count = axis.spans[2 * index + 1];
     for (int64_t at = 0; at < width; at += kBlend) {

@@ -34,11 +34,19 @@ void weigh_block(const float* const* taps, const float* half, float* out, int64_
 template <class T, int N>
 void add_pairs(const float* const* low, const float* const* high, const float* weights, float* out,
                int64_t from, int count) {
+    const float* before[N];
+    const float* after[N];
+    Floats weight[N];
+    for (int k = 0; k < N; ++k) {
+        before[k] = low[-k] + from;
+        after[k] = high[k] + from;
+        weight[k] = all_floats(weights[k]);
+    }
     for (int i = 0; i < count; i += Floats::kCount) {
         Floats acc = load_floats(out + i);
         for (int k = 0; k < N; ++k) {
-            const Floats pair = load_floats(low[-k] + from + i) + load_floats(high[k] + from + i);
-            acc = add_weighted<T>(acc, all_floats(weights[k]), pair);
+            const Floats pair = load_floats(before[k] + i) + load_floats(after[k] + i);
+            acc = add_weighted<T>(acc, weight[k], pair);
         }
         store_floats(out + i, acc);
     }
@@ -59,8 +67,8 @@ void weigh_long_block(const float* const* taps, int32_t radius, const float* hal
 }
 
 template <class T, int N>
-void weigh_rows(const float* const* taps, int32_t radius, const float* half, float* out,
-                int64_t from, int count) {
+CVCLI_ONCE void weigh_rows(const float* const* taps, int32_t radius, const float* half, float* out,
+                           int64_t from, int count) {
     switch (radius) {
         case 0:
             return weigh_block<T, 0, N>(taps, half, out, from, count);
@@ -86,10 +94,10 @@ void weigh_rows(const float* const* taps, int32_t radius, const float* half, flo
 }
 
 // A row through the filter on its way into the ring.
-template <class T, int C>
-void weigh_line(const SeparableParams& params, const float* wide, const float** taps, float* slot,
-                int64_t count) {
-    for (int k = 0; k <= 2 * params.radius_x; ++k) taps[k] = wide + k * C;
+template <class T>
+CVCLI_ONCE void weigh_line(const SeparableParams& params, const float* wide, const float** taps,
+                           float* slot, int64_t count, int channels) {
+    for (int k = 0; k <= 2 * params.radius_x; ++k) taps[k] = wide + k * channels;
     for (int64_t at = 0; at < count; at += kBlock) {
         const int part = static_cast<int>(smaller(count - at, int64_t{kBlock}));
         weigh_rows<T, 1>(taps, params.radius_x, params.half_x, slot + at, at, part);
@@ -105,8 +113,8 @@ void sharpen_block(const T* middle, float* __restrict block, float amount, int c
 
 // Columns of N rows of the ring into as many rows of results.
 template <class T, int N>
-void weigh_columns(const SeparableParams& params, const float* const* slots, const T* middle,
-                   T* const* out, int64_t count) {
+CVCLI_ONCE void weigh_columns(const SeparableParams& params, const float* const* slots,
+                              const T* middle, T* const* out, int64_t count) {
     float block[N * kBlock];
     for (int64_t at = 0; at < count; at += kBlock) {
         const int part = static_cast<int>(smaller(count - at, int64_t{kBlock}));
@@ -137,7 +145,7 @@ int32_t separable_rows(const Share<SeparableParams>& share) {
     if (scratch.failed()) return kNoMemory;
     const auto line = [&](int32_t y, float* slot) {
         padded.fill(y, wide, AsFloat<T>());
-        weigh_line<T, C>(params, wide, taps, slot, count);
+        weigh_line<T>(params, wide, taps, slot, count, C);
     };
     const auto emit = [&](int32_t row, float** rows, int32_t made) {
         T* out[kGroup];

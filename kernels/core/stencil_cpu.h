@@ -10,60 +10,74 @@ namespace cvcli {
 constexpr int kBlock = 256;
 
 // Rows of the bordered image, `radius` pixels wider than the result on both sides, as samples S.
-template <class T, int C, class S>
-class Padded {
+template <class T, class S>
+class PaddedRows {
   public:
-    template <class Params>
-    Padded(const Share<Params>& share, Scratch& scratch, int32_t radius)
-        : reader_(share, scratch), edges_(share.params.edges), frame_(share.params.frame) {
+    PaddedRows(const RowReader& reader, const Edges& edges, const Frame& frame, int32_t width,
+               int32_t radius, int32_t channels, Scratch& scratch)
+        : reader_(reader), edges_(edges), frame_(frame), channels_(channels) {
         first_ = frame_.x0 - radius;
-        count_ = share.dst.width + 2 * radius;
-        if (!reader_.is_direct()) room_ = scratch.take<T>(int64_t{frame_.width} * C);
+        count_ = width + 2 * radius;
+        if (!reader_.is_direct()) room_ = scratch.take<T>(int64_t{frame_.width} * channels);
     }
     int32_t count() const { return count_; }
     // The source's own row of the result's row, from the result's first pixel on.
     const T* middle(int32_t row) const {
-        return reader_.row(row + frame_.y0, room_) + int64_t{frame_.x0} * C;
+        return source(row + frame_.y0) + int64_t{frame_.x0} * channels_;
     }
     // Row y of the bordered image through `convert`, a function of a sample.
     template <class Convert>
-    void fill(int32_t y, S* __restrict to, const Convert& convert) const {
+    CVCLI_ONCE void fill(int32_t y, S* __restrict to, const Convert& convert) const {
         const int32_t at_y = border_index(y, frame_.height, edges_.border);
         if (at_y < 0) return constants(to, 0, count_, convert);
-        const T* row = reader_.row(at_y, room_);
+        const T* row = source(at_y);
         const int32_t begin = smaller(larger(-first_, 0), count_);
         const int32_t end = larger(smaller(frame_.width - first_, count_), begin);
         edge(row, to, 0, begin, convert);
-        const T* __restrict from = row + (int64_t{first_} + begin) * C;
-        S* __restrict out = to + int64_t{begin} * C;
-        const int64_t samples = int64_t{end - begin} * C;
+        const T* __restrict from = row + (int64_t{first_} + begin) * channels_;
+        S* __restrict out = to + int64_t{begin} * channels_;
+        const int64_t samples = int64_t{end - begin} * channels_;
         for (int64_t i = 0; i < samples; ++i) out[i] = convert(from[i]);
         edge(row, to, end, count_, convert);
     }
 
   private:
+    const T* source(int32_t y) const { return static_cast<const T*>(reader_.row(y, room_)); }
     template <class Convert>
     void constants(S* to, int32_t begin, int32_t end, const Convert& convert) const {
-        for (int64_t x = begin; x < end; ++x) {
-            for (int c = 0; c < C; ++c) {
-                to[x * C + c] = convert(static_cast<T>(edges_.value[c]));
+        S* at = to + int64_t{begin} * channels_;
+        for (int32_t x = begin; x < end; ++x) {
+            for (int32_t c = 0; c < channels_; ++c) {
+                *at++ = convert(static_cast<T>(edges_.value[c]));
             }
         }
     }
     template <class Convert>
     void edge(const T* row, S* to, int32_t begin, int32_t end, const Convert& convert) const {
         if (edges_.border == kConstant) return constants(to, begin, end, convert);
-        for (int64_t x = begin; x < end; ++x) {
-            const int64_t at = border_index(first_ + int32_t(x), frame_.width, edges_.border);
-            for (int c = 0; c < C; ++c) to[x * C + c] = convert(row[at * C + c]);
+        S* at = to + int64_t{begin} * channels_;
+        for (int32_t x = begin; x < end; ++x) {
+            const int32_t index = border_index(first_ + x, frame_.width, edges_.border);
+            const T* from = row + int64_t{index} * channels_;
+            for (int32_t c = 0; c < channels_; ++c) *at++ = convert(from[c]);
         }
     }
-    const Reader<T, C> reader_;
+    const RowReader reader_;
     const Edges& edges_;
     const Frame& frame_;
+    int32_t channels_;
     int32_t first_;
     int32_t count_;
     T* room_ = nullptr;
+};
+
+template <class T, int C, class S>
+class Padded : public PaddedRows<T, S> {
+  public:
+    template <class Params>
+    Padded(const Share<Params>& share, Scratch& scratch, int32_t radius)
+        : PaddedRows<T, S>(Reader<T, C>(share, scratch), share.params.edges, share.params.frame,
+                           share.dst.width, radius, C, scratch) {}
 };
 
 // Calls line(y, slot) for every row of the bordered image that a band needs, from the first to the
@@ -94,7 +108,7 @@ struct AsFloat {
 
 // Results of a block in their dtype.
 template <class T>
-void to_samples(const float* __restrict from, T* __restrict to, int count) {
+CVCLI_ONCE void to_samples(const float* __restrict from, T* __restrict to, int count) {
     for (int i = 0; i < count; ++i) to[i] = to_sample<T>(from[i]);
 }
 

@@ -66,7 +66,8 @@ void affine_axis(int64_t first, int64_t step, int32_t count, int32_t* whole, uin
 }
 
 template <int Filter>
-void affine_places(const WarpParams& params, int32_t column, int32_t row, Places& places) {
+CVCLI_ONCE void affine_places(const WarpParams& params, int32_t column, int32_t row,
+                              Places& places) {
     const int64_t* m = params.fixed;
     const int64_t x = m[0] * column + m[1] * row + m[2] + kHalf<Filter>;
     const int64_t y = m[3] * column + m[4] * row + m[5] + kHalf<Filter>;
@@ -83,7 +84,8 @@ void near_axis(const float* at, int32_t count, int32_t* whole, uint32_t* fractio
 }
 
 template <int Filter>
-void perspective_places(const WarpParams& params, int32_t column, int32_t row, Places& places) {
+CVCLI_ONCE void perspective_places(const WarpParams& params, int32_t column, int32_t row,
+                                   Places& places) {
     const int32_t anchor = column - column % kAnchor;
     const Homogeneous origin = origin_at(params, anchor, row);
     const Homogeneous by = step_by(params, 1);

@@ -157,7 +157,7 @@ template <int Filter, class T>
 constexpr bool kKeepsConstants = sizeof(T) < 4 || Filter == kNearest;
 
 template <int Filter, class T, int C>
-void warp_block(const WarpSource<T, C>& source, Places& places, T* to) {
+CVCLI_ONCE void warp_block(const WarpSource<T, C>& source, Places& places, T* to) {
     if (is_inner<Filter>(source, places)) return inner_block<Filter>(source, places, to);
     const bool constant = source.params.border == kConstant;
     if (kKeepsConstants<Filter, T> && constant && is_outer<Filter>(source, places)) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import shutil
@@ -84,12 +85,19 @@ def _compile(source: str, flags: Iterable[str], kept: str) -> Path:
     """Compile one unit; `kept` names all that it depends on."""
     name = hashlib.sha256("\0".join((source, *flags, kept)).encode()).hexdigest()[:32]
     path = folder() / f"{name}.so"
-    if path.exists():
-        return path
+    # Tests in several processes want the same kernels at the same time.
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            _build(path, source, flags)
+    return path
+
+
+def _build(path: Path, source: str, flags: Iterable[str]) -> None:
     compiler = shutil.which("g++")
     assert compiler, "the emulator needs g++"
-    fresh = folder() / f"{name}.{os.getpid()}.{id(source)}"
-    unit = fresh.with_suffix(".cpp")
+    fresh = path.with_suffix(f".{os.getpid()}")
+    unit = path.with_suffix(".cpp")
     unit.write_text(source)
     command = [compiler, *flags, f"-I{HERE}", str(unit), "-o", str(fresh)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -97,7 +105,6 @@ def _compile(source: str, flags: Iterable[str], kept: str) -> Path:
         raise RuntimeError(f"{unit}:\n{done.stderr[:6000]}")
     unit.unlink()
     fresh.replace(path)
-    return path
 
 
 @cache
