@@ -3,8 +3,30 @@
 #pragma once
 
 #include "core/axes_cuda.h"
+#include "core/tile_cuda.h"
 
 namespace cvcli {
+
+// Samples of a row of a tile as floats: `count` of them from group g of G samples on, and those
+// that the radius reaches on either side.
+template <class Shape, int G>
+struct LineOf {
+    using T = typename Shape::Sample;
+    static constexpr int kReach = Shape::kRadiusX * Shape::kChannels;
+    static constexpr int kCount = G + 2 * kReach;
+    static constexpr int kWords = (2 * Shape::kPad + G * int(sizeof(T))) / 4;
+    float v[kCount];
+    CVCLI_FN void read(const uint8_t* row, int group) {
+        uint32_t words[kWords];
+        read_words(row + group * G * int(sizeof(T)), words);
+        constexpr int first = Shape::kPad / int(sizeof(T)) - kReach;
+        constexpr int each = 4 / int(sizeof(T));
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) {
+            v[i] = float_at<T>(words[(first + i) / each], (first + i) % each);
+        }
+    }
+};
 
 // Results in the dtype, as they lie in memory.
 template <class T>

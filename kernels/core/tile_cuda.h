@@ -2,8 +2,7 @@
 // memory, borders and all, and stores its results from registers.
 #pragma once
 
-#include "core/stencil.h"
-#include "core/work_cuda.h"
+#include "core/strip_store_cuda.h"
 
 namespace cvcli {
 
@@ -43,17 +42,6 @@ struct TilePlace {
 
 CVCLI_FN TilePlace tile_place(const Frame& frame, int32_t y, int32_t x) {
     return {y + frame.y0, x + frame.x0, y, x};
-}
-
-// 16 bytes from any address, by the words that hold them.
-CVCLI_FN uint4 load_shifted(const uint8_t* from) {
-    const int lead = static_cast<int>(address(from) & 3), shift = lead * 8;
-    const uint32_t* words = reinterpret_cast<const uint32_t*>(from - lead);
-    const uint32_t w0 = __ldg(words), w1 = __ldg(words + 1);
-    const uint32_t w2 = __ldg(words + 2), w3 = __ldg(words + 3);
-    const uint32_t w4 = lead ? __ldg(words + 4) : 0;
-    return {__funnelshift_r(w0, w1, shift), __funnelshift_r(w1, w2, shift),
-            __funnelshift_r(w2, w3, shift), __funnelshift_r(w3, w4, shift)};
 }
 
 // The samples of a chunk that reaches past the image, one by one.
@@ -183,24 +171,6 @@ CVCLI_FN void load_tile(const R& reader, uint8_t* room, const TilePlace& place, 
         load_chunks<Shape>(reader.src, room, place, frame, edges);
     } else {
         load_pixels<Shape>(reader, room, place, frame, edges);
-    }
-}
-
-// N words in a row.
-template <int N>
-struct Words {
-    uint32_t v[N];
-};
-
-template <int N>
-CVCLI_FN void store_words(uint8_t* to, const Words<N>& words) {
-    static_assert(N == 1 || N == 2 || N == 4, "as wide as a store");
-    if constexpr (N == 4) {
-        *reinterpret_cast<uint4*>(to) = {words.v[0], words.v[1], words.v[2], words.v[3]};
-    } else if constexpr (N == 2) {
-        *reinterpret_cast<uint2*>(to) = {words.v[0], words.v[1]};
-    } else {
-        *reinterpret_cast<uint32_t*>(to) = words.v[0];
     }
 }
 

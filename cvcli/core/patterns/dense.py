@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _UNROLLED = 2
 # The tile of filters of any taps, a thread a pixel.
-_PIXELS = Tile(32, 8, 256, 1)
+_PIXELS = Tile(32, 8, 256)
 
 
 class DenseParams(Structure):
@@ -84,8 +84,8 @@ class Dense(Pattern):
     def template(self) -> tuple[int, ...]:
         blends = int(self._amount is not None)
         if not self._unrolled:
-            return -1, -1, *self._tile.template, 0, blends
-        return *self._radii, *self._tile.template, self._mask, blends
+            return -1, -1, 32, 8, 1, 0, blends
+        return *self._radii, self._tile.width, 64, 2, self._mask, blends
 
     @property
     def threads(self) -> int:  # type: ignore[override]
