@@ -60,10 +60,3 @@ def strip_of(image: ImageSpec, radius_y: int, *, halves: int = 1) -> Tile:
 def pairs_of(image: ImageSpec) -> int:
     """Return how many halves a strip has if two integers of 16 bits fit a word."""
     return 1 if ITEMSIZE[image.dtype] == 4 else 2
-
-
-def dense_tile_of(image: ImageSpec) -> Tile:
-    """Return the tile of a small dense filter; its rows are shared by 16 or 32 groups."""
-    thirds = image.channels == 3
-    samples = (96 if thirds else 128) // (1 if ITEMSIZE[image.dtype] == 1 else 2)
-    return Tile(samples // image.channels, 64, 192 if thirds else 256, 2)

@@ -13,13 +13,15 @@ struct Sums {
     static constexpr bool kPairs = Shape::kHalves == 2;
     using Value = typename Either<kPairs, uint32_t, float>::type;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
+    using Columns = FourColumns<Shape, Value>;
     static constexpr int kLine = 32;
+    static constexpr int kReach = RX * C, kSide = 0;
     static constexpr bool kOwn = false;
     static_assert(sizeof(T) < 4 && RX <= 7 && RY <= 7, "sums are whole numbers up to 2^24");
     static_assert(kPairs == (sizeof(T) == 1), "sums of bytes fit 16 bits");
     const BoxParams& params;
 
-    CVCLI_FN explicit Sums(const BoxParams& given) : params(given) {}
+    CVCLI_FN Sums(const BoxParams& given, const StripPlace&) : params(given) {}
     template <int H, int N>
     CVCLI_FN static Value value(const uint32_t (&words)[H][N], int i) {
         if constexpr (kPairs) {
@@ -108,7 +110,7 @@ CVCLI_FN void box(const W& work, const Each<BoxParams>& each) {
         filter_long_axes<LongSums<T>>(work, each);
     } else {
         using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, kStepRows>;
-        filter_axes<Shape, Sums<Shape>>(work, each);
+        filter_strips<Shape, Sums<Shape>>(work, each);
     }
 }
 

@@ -6,22 +6,6 @@
 
 namespace cvcli {
 
-// The extremes of two halves of a word each.
-template <bool Largest>
-CVCLI_FN uint32_t pick_halves(uint32_t a, uint32_t b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && !defined(CVCLI_EMULATED)
-    uint32_t picked;
-    if constexpr (Largest) {
-        asm("max.u16x2 %0, %1, %2;" : "=r"(picked) : "r"(a), "r"(b));
-    } else {
-        asm("min.u16x2 %0, %1, %2;" : "=r"(picked) : "r"(a), "r"(b));
-    }
-    return picked;
-#else
-    return Largest ? __vmaxu2(a, b) : __vminu2(a, b);
-#endif
-}
-
 CVCLI_FN uint32_t key_word(uint32_t word) {
     return static_cast<uint32_t>(key_of(float_of(word)));
 }
@@ -33,10 +17,12 @@ struct Extremes {
     using T = typename Shape::Sample;
     using Value = uint32_t;
     static constexpr int C = Shape::kChannels;
+    using Columns = FourColumns<Shape, Value>;
     static constexpr int kLine = sizeof(T) == 4 ? 16 : 32;
+    static constexpr int kReach = Shape::kRadiusX * C, kSide = 0;
     static constexpr bool kOwn = false;
 
-    CVCLI_FN explicit Extremes(const RectangleParams&) {}
+    CVCLI_FN Extremes(const RectangleParams&, const StripPlace&) {}
     template <int H, int N>
     CVCLI_FN static Value value(const uint32_t (&words)[H][N], int i) {
         static_assert(H == (sizeof(T) == 4 ? 1 : 2), "integers come in pairs");
@@ -115,7 +101,7 @@ template <int RX, int RY, int Halves, int Height, int Largest, class W>
 CVCLI_FN void rectangle(const W& work, const Each<RectangleParams>& each) {
     using In = typename W::In;
     using Shape = Strip<typename In::Sample, In::kChannels, RX, RY, Halves, Height, kStepRows>;
-    filter_axes<Shape, Extremes<Shape, Largest != 0>>(work, each);
+    filter_strips<Shape, Extremes<Shape, Largest != 0>>(work, each);
 }
 
 }  // namespace cvcli

@@ -26,13 +26,15 @@ struct Weights {
     using T = typename Shape::Sample;
     using Value = float;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
+    using Columns = FourColumns<Shape, Value>;
     static constexpr int kLine = sizeof(T) == 4 ? 16 : 32;
+    static constexpr int kReach = RX * C, kSide = 0;
     static constexpr bool kOwn = Sharpens;
     float half_x[RX + 1];
     float half_y[RY + 1];
     float amount;
 
-    CVCLI_FN explicit Weights(const SeparableParams& params) : amount(params.amount) {
+    CVCLI_FN Weights(const SeparableParams& params, const StripPlace&) : amount(params.amount) {
 #pragma unroll
         for (int k = 0; k <= RX; ++k) half_x[k] = read_only(params.half_x + k) * kRowScale<T>;
 #pragma unroll
@@ -103,7 +105,7 @@ CVCLI_FN void separable(const W& work, const Each<SeparableParams>& each) {
         filter_long_axes<LongWeights<T>>(work, each);
     } else {
         using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, kStepRows>;
-        filter_axes<Shape, Weights<Shape, Sharpens != 0>>(work, each);
+        filter_strips<Shape, Weights<Shape, Sharpens != 0>>(work, each);
     }
 }
 

@@ -46,6 +46,21 @@ CVCLI_FN V kept(V value) {
     return value;
 }
 
+// Copies 16 aligned bytes to shared memory, by the time that copies_done() returns.
+CVCLI_FN void copy_chunk(uint8_t* to, const uint8_t* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(CVCLI_EMULATED)
+    const uint32_t place = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+#else
+    *reinterpret_cast<uint4*>(to) = load_chunk(from);
+#endif
+}
+CVCLI_FN void copies_done() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(CVCLI_EMULATED)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 // Where a strip lies: in the source, and in the destination.
 struct StripPlace {
     int32_t source_y;
@@ -74,16 +89,9 @@ class Source {
     static constexpr int kTogether = larger(kStripThreads / kChunks, 1);
     static constexpr int kParts = (kChunks + kStripThreads - 1) / kStripThreads;
     static constexpr int kEach = (Shape::kRows + kTogether - 1) / kTogether;
-    static constexpr int kLoads = kParts * Shape::kHalves * kEach;
     static constexpr int kSpan = Shape::kRows + (Shape::kHalves - 1) * Shape::kHeight;
-    // Rows are fetched while something else goes on if they are a few chunks a thread.
-    static constexpr bool kFew = R::kDirect && kLoads <= 6;
 
   public:
-    struct Fetched {
-        uint4 chunks[kFew ? kLoads : 1];
-    };
-
     // From row y of the source on.
     CVCLI_FN Source(const R& reader, const Frame& frame, const Edges& edges, int32_t y, int32_t x,
                     int32_t width)
@@ -103,60 +111,59 @@ class Source {
         inside_ = {chunks_in(slack - left + kChunk - 1), chunks_in(bytes - slack - left)};
         if (inside_.end <= inside_.begin) inside_ = {wanted_.end, wanted_.end};
         patches_ = kept(wanted_.begin < inside_.begin || wanted_.end > inside_.end ? 1 : 0);
-        const int first = threadIdx.x / kChunks, at = threadIdx.x % kChunks * kChunk;
         from_ = static_cast<const uint8_t*>(src.data) + left;
-        if constexpr (kFew) {
-            const bool mine = first < kTogether && at >= inside_.begin && at < inside_.end;
-            count_ = kept(mine ? Shape::kRows - first : 0);
-            at_ = kept(first * Shape::kPitch + at);
-            next_ = kept(from_ + at + (int64_t{y} + first) * src.row_pitch);
-            stride_ = kept(kTogether * src.row_pitch);
+        const int first = threadIdx.x / kChunks % kTogether, at = threadIdx.x % kChunks * kChunk;
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+            const int chunk = at + part * kStripThreads * kChunk;
+            const bool mine =
+                threadIdx.x < kTogether * kChunks && chunk >= inside_.begin && chunk < inside_.end;
+            count_[part] = kept(mine ? Shape::kRows - first : 0);
         }
+        at_ = kept(first * Shape::kPitch + at);
+        next_ = kept(from_ + at + (int64_t{y} + first) * src.row_pitch);
+        stride_ = kept(kTogether * src.row_pitch);
     }
 
-    // The next rows, in two parts; all threads do both.
-    CVCLI_FN void fetch(Fetched& fetched) const {
-        if constexpr (kFew) {
+    // The next rows, in two parts; all threads do both, and need nothing of the room between them.
+    CVCLI_FN void begin(uint8_t* room) const {
+        if constexpr (R::kDirect) {
             if (y_ < 0 || y_ > last_simple_) return;
 #pragma unroll
             for (int h = 0; h < Shape::kHalves; ++h) {
                 const uint8_t* from = next_ + h * Shape::kHeight * reader_.src.row_pitch;
+                uint8_t* to = room + at_ + h * Shape::kRows * Shape::kPitch;
 #pragma unroll
                 for (int k = 0; k < kEach; ++k, from += stride_) {
-                    if (k * kTogether < count_) fetched.chunks[h * kEach + k] = load_chunk(from);
+#pragma unroll
+                    for (int part = 0; part < kParts; ++part) {
+                        constexpr int apart = kStripThreads * kChunk;
+                        if (k * kTogether >= count_[part]) continue;
+                        copy_chunk(to + k * kTogether * Shape::kPitch + part * apart,
+                                   from + part * apart);
+                    }
                 }
             }
         }
     }
-    CVCLI_FN void keep(const Fetched& fetched, uint8_t* room) {
+    CVCLI_FN void end(uint8_t* room) {
         if constexpr (!R::kDirect) {
             load_pixels(room);
         } else {
-            const bool simple = kFew && y_ >= 0 && y_ <= last_simple_;
+            const bool simple = y_ >= 0 && y_ <= last_simple_;
             const bool bare = !simple && is_bare();
-            if (simple) {
-                keep_chunks(fetched, room);
-            } else if (!bare) {
-                load_chunks(room);
-            }
+            if (!simple && !bare) load_chunks(room);
             if (patches_ || bare) patch(bare, room);
+            next_ += Shape::kRows * reader_.src.row_pitch;
+            copies_done();
         }
         y_ += Shape::kRows;
-        if constexpr (kFew) next_ += Shape::kRows * reader_.src.row_pitch;
     }
 
   private:
-    CVCLI_FN void keep_chunks(const Fetched& fetched, uint8_t* room) const {
-#pragma unroll
-        for (int n = 0; n < (kFew ? kLoads : 0); ++n) {
-            const int row = n / kEach * Shape::kRows + n % kEach * kTogether;
-            if (n % kEach * kTogether >= count_) continue;
-            *reinterpret_cast<uint4*>(room + at_ + row * Shape::kPitch) = fetched.chunks[n];
-        }
-    }
-    // The same of rows that don't all lie in the image, or lie across chunks.
+    // Rows that don't all lie in the image, or lie across chunks.
     CVCLI_FN void load_chunks(uint8_t* room) const {
-#pragma unroll(kFew ? 1 : 4)
+#pragma unroll 1
         for (int i = threadIdx.x; i < kChunks * Shape::kLines; i += kStripThreads) {
             const int at = i % kChunks * kChunk;
             if (at < inside_.begin || at >= inside_.end) continue;
@@ -247,7 +254,7 @@ class Source {
     const uint8_t* from_ = nullptr;  // a line's place in the image's first row
     // Where and how many rows down this thread loads a chunk of some.
     int at_ = 0;
-    int count_ = 0;
+    int count_[kParts] = {};
     const uint8_t* next_ = nullptr;
     int64_t stride_ = 0;
 };
