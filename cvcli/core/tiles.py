@@ -9,12 +9,12 @@ from cvcli.core.spec import ITEMSIZE, ImageSpec
 UNROLLED = 7
 """The largest radius that kernels are compiled for; larger ones are loops."""
 
-# Samples of a row of a strip: whole pixels and whole 16-byte chunks, whatever the pixel.
-_SAMPLES = 384
+# Samples of a row of a strip, of bytes and of others, and the threads of a block.
+_WIDE, _NARROW = (480, 128), (240, 64)
 # Rows that a block reads at a time.
 _STEP = 8
 
-_BLOCKS = ((2, 7), (3, 6), (4, 5), (UNROLLED + 1, 4))
+_BLOCKS = ((2, 6), (3, 5), (4, 4), (UNROLLED + 1, 3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,11 @@ def strip_of(image: ImageSpec, radius_y: int, *, halves: int = 1) -> Tile:
 
     A block goes down it in steps, the more the more rows it has to read beside its own.
     """
-    steps = 9 if radius_y <= 4 else 15
+    steps = (9 if radius_y <= 4 else 15) if halves == 1 else 5
     # The more rows a thread keeps and loads, the more registers it needs.
     blocks = next(blocks for most, blocks in _BLOCKS if radius_y + halves - 1 <= most)
-    return Tile(_SAMPLES // image.channels, steps * _STEP, _SAMPLES // 4, halves, blocks)
+    samples, threads = _WIDE if image.dtype == "uint8" else _NARROW
+    return Tile(samples // image.channels, steps * _STEP, threads, halves, blocks * 128 // threads)
 
 
 def pairs_of(image: ImageSpec) -> int:

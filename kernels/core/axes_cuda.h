@@ -9,19 +9,21 @@ namespace cvcli {
 // new ones, those of the last step first.
 template <class Shape, class V>
 struct FourColumns {
+    using Room = Middle<V, Shape::kColumns, 0>;
     static constexpr int kKept = 2 * Shape::kRadiusY;
     V v[4][kKept + kStepRows] = {};
     int place[2];
 
     CVCLI_FN FourColumns() {
+        const int column = own_column<Shape>();
 #pragma unroll
-        for (int odd = 0; odd < 2; ++odd) place[odd] = kept(Middle<V, 0>::place(odd, threadIdx.x));
+        for (int odd = 0; odd < 2; ++odd) place[odd] = kept(Room::place(odd, column));
     }
     template <class Filter>
-    CVCLI_FN void take(const Filter&, const Middle<V, 0>& middle) {
+    CVCLI_FN void take(const Filter&, const Room& middle) {
 #pragma unroll
         for (int r = 0; r < kStepRows; ++r) {
-            const FourOf<V> four = middle.four[place[r % 2] + r / 2 * 2 * Middle<V, 0>::kPitch];
+            const FourOf<V> four = middle.four[place[r % 2] + r / 2 * 2 * Room::kPitch];
 #pragma unroll
             for (int i = 0; i < 4; ++i) v[i][kKept + r] = four.v[i];
         }

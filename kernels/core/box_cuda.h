@@ -14,7 +14,7 @@ struct Sums {
     using Value = typename Either<kPairs, uint32_t, float>::type;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
     using Columns = FourColumns<Shape, Value>;
-    static constexpr int kLine = 32;
+    static constexpr int kLine = sizeof(T) == 1 ? 32 : 16;
     static constexpr int kReach = RX * C, kSide = 0;
     static constexpr bool kOwn = false;
     static_assert(sizeof(T) < 4 && RX <= 7 && RY <= 7, "sums are whole numbers up to 2^24");

@@ -12,7 +12,7 @@ template <class Shape, class Filter, class V>
 struct TapColumns {
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
     static constexpr int kSide = (RX * C + 3) / 4, kNear = 2 * kSide + 1, kKept = 2 * RY;
-    using Room = Middle<V, kSide>;
+    using Room = Middle<V, Shape::kColumns, kSide>;
     V sums[kKept + kStepRows][4] = {};
     V own[RY + kStepRows][4] = {};  // the image's samples, from the row in the middle on
     int place[2][kNear];
@@ -20,7 +20,8 @@ struct TapColumns {
     CVCLI_FN TapColumns() {
 #pragma unroll
         for (int k = 0; k < 2 * kNear; ++k) {
-            const int chunk = static_cast<int>(threadIdx.x) + k % kNear - kSide;
+            const int column = own_column<Shape>();
+            const int chunk = column + k % kNear - kSide;
             place[k / kNear][k % kNear] = kept(Room::place(k / kNear, chunk));
         }
     }
@@ -77,7 +78,7 @@ struct Taps {
     using Columns = TapColumns<Shape, Taps, Value>;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
     static constexpr int kWide = 2 * RX + 1, kTaps = kWide * (2 * RY + 1);
-    static constexpr int kLine = sizeof(T) == 4 ? 16 : 32;
+    static constexpr int kLine = sizeof(T) == 1 ? 32 : 16;
     static constexpr int kReach = 0, kSide = Columns::kSide;
     static constexpr bool kOwn = false;
     static constexpr uint32_t kBias = Blends ? 0 : 0x40004000u;

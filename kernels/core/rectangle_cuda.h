@@ -18,7 +18,7 @@ struct Extremes {
     using Value = uint32_t;
     static constexpr int C = Shape::kChannels;
     using Columns = FourColumns<Shape, Value>;
-    static constexpr int kLine = sizeof(T) == 4 ? 16 : 32;
+    static constexpr int kLine = sizeof(T) == 1 ? 32 : 16;
     static constexpr int kReach = Shape::kRadiusX * C, kSide = 0;
     static constexpr bool kOwn = false;
 

@@ -27,7 +27,7 @@ struct Weights {
     using Value = float;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
     using Columns = FourColumns<Shape, Value>;
-    static constexpr int kLine = sizeof(T) == 4 ? 16 : 32;
+    static constexpr int kLine = sizeof(T) == 1 ? 32 : 16;
     static constexpr int kReach = RX * C, kSide = 0;
     static constexpr bool kOwn = Sharpens;
     float half_x[RX + 1];

@@ -7,14 +7,11 @@
 
 namespace cvcli {
 
-// Python picks strips with these numbers in mind: see core/tiles.py. A row of a strip is whole
-// pixels and whole 16-byte chunks, whatever the pixel; a thread has four columns of it.
-constexpr int kStripSamples = 384;
-constexpr int kStripThreads = kStripSamples / 4;
-
 // A strip of `Height` rows of results, or of two such halves one below the other whose rows a
 // thread works on in pairs; what it needs of the source: radius RX, RY; and how many rows of each
-// half come in at a time.
+// half come in at a time. Python picks strips: see core/tiles.py. A row is whole pixels and whole
+// 16-byte chunks, whatever the pixel; each thread has four columns of samples, but for a few of the
+// last warp, which only load.
 template <class T, int C, int RX, int RY, int Halves, int Height, int Rows>
 struct Strip {
     using Sample = T;
@@ -25,13 +22,22 @@ struct Strip {
     static constexpr int kHeight = Height;
     static constexpr int kRows = Rows;
     static constexpr int kLines = Rows * Halves;
+    static constexpr int kSamples = sizeof(T) == 1 ? 480 : 240;
+    static constexpr int kColumns = kSamples / 4;
+    static constexpr int kThreads = sizeof(T) == 1 ? 128 : 64;
     static constexpr int kPixel = sizeof(T) * C;
-    static constexpr int kWidth = kStripSamples / C;
-    static constexpr int kRow = kStripSamples * sizeof(T);
+    static constexpr int kWidth = kSamples / C;
+    static constexpr int kRow = kSamples * sizeof(T);
     static constexpr int kPad = (RX * kPixel + kChunk - 1) / kChunk * kChunk;
     static constexpr int kPitch = kRow + 2 * kPad;
     static constexpr int kBytes = kPitch * kLines;
 };
+
+// The four columns that a thread makes results of; some make the last ones too, for nobody.
+template <class Shape>
+CVCLI_FN int own_column() {
+    return smaller<int>(threadIdx.x, Shape::kColumns - 1);
+}
 
 // A value that is worked out once, not again wherever it is needed.
 template <class V>
@@ -46,7 +52,7 @@ CVCLI_FN V kept(V value) {
     return value;
 }
 
-// Copies 16 aligned bytes to shared memory, by the time that copies_done() returns.
+// Copies 16 aligned bytes to shared memory; they are there once copies_done() has returned.
 CVCLI_FN void copy_chunk(uint8_t* to, const uint8_t* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(CVCLI_EMULATED)
     const uint32_t place = static_cast<uint32_t>(__cvta_generic_to_shared(to));
@@ -86,8 +92,8 @@ CVCLI_FN uint4 load_shifted(const uint8_t* from) {
 template <class Shape, class R>
 class Source {
     static constexpr int kChunks = Shape::kPitch / kChunk;
-    static constexpr int kTogether = larger(kStripThreads / kChunks, 1);
-    static constexpr int kParts = (kChunks + kStripThreads - 1) / kStripThreads;
+    static constexpr int kTogether = larger(Shape::kThreads / kChunks, 1);
+    static constexpr int kParts = (kChunks + Shape::kThreads - 1) / Shape::kThreads;
     static constexpr int kEach = (Shape::kRows + kTogether - 1) / kTogether;
     static constexpr int kSpan = Shape::kRows + (Shape::kHalves - 1) * Shape::kHeight;
 
@@ -115,7 +121,7 @@ class Source {
         const int first = threadIdx.x / kChunks % kTogether, at = threadIdx.x % kChunks * kChunk;
 #pragma unroll
         for (int part = 0; part < kParts; ++part) {
-            const int chunk = at + part * kStripThreads * kChunk;
+            const int chunk = at + part * Shape::kThreads * kChunk;
             const bool mine =
                 threadIdx.x < kTogether * kChunks && chunk >= inside_.begin && chunk < inside_.end;
             count_[part] = kept(mine ? Shape::kRows - first : 0);
@@ -125,46 +131,46 @@ class Source {
         stride_ = kept(kTogether * src.row_pitch);
     }
 
-    // The next rows, in two parts; all threads do both, and need nothing of the room between them.
-    CVCLI_FN void begin(uint8_t* room) const {
-        if constexpr (R::kDirect) {
-            if (y_ < 0 || y_ > last_simple_) return;
-#pragma unroll
-            for (int h = 0; h < Shape::kHalves; ++h) {
-                const uint8_t* from = next_ + h * Shape::kHeight * reader_.src.row_pitch;
-                uint8_t* to = room + at_ + h * Shape::kRows * Shape::kPitch;
-#pragma unroll
-                for (int k = 0; k < kEach; ++k, from += stride_) {
-#pragma unroll
-                    for (int part = 0; part < kParts; ++part) {
-                        constexpr int apart = kStripThreads * kChunk;
-                        if (k * kTogether >= count_[part]) continue;
-                        copy_chunk(to + k * kTogether * Shape::kPitch + part * apart,
-                                   from + part * apart);
-                    }
-                }
-            }
-        }
-    }
-    CVCLI_FN void end(uint8_t* room) {
+    // Begins to bring in the next rows, to be followed by copies_done() and a barrier.
+    CVCLI_FN void begin(uint8_t* room) {
         if constexpr (!R::kDirect) {
             load_pixels(room);
         } else {
             const bool simple = y_ >= 0 && y_ <= last_simple_;
             const bool bare = !simple && is_bare();
-            if (!simple && !bare) load_chunks(room);
+            if (simple) {
+                copy_chunks(room);
+            } else if (!bare) {
+                load_chunks(room);
+            }
             if (patches_ || bare) patch(bare, room);
             next_ += Shape::kRows * reader_.src.row_pitch;
-            copies_done();
         }
         y_ += Shape::kRows;
     }
 
   private:
+    CVCLI_FN void copy_chunks(uint8_t* room) const {
+        constexpr int apart = Shape::kThreads * kChunk;
+#pragma unroll
+        for (int h = 0; h < Shape::kHalves; ++h) {
+            const uint8_t* from = next_ + h * Shape::kHeight * reader_.src.row_pitch;
+            uint8_t* to = room + at_ + h * Shape::kRows * Shape::kPitch;
+#pragma unroll
+            for (int k = 0; k < kEach; ++k, from += stride_) {
+#pragma unroll
+                for (int part = 0; part < kParts; ++part) {
+                    if (k * kTogether >= count_[part]) continue;
+                    copy_chunk(to + k * kTogether * Shape::kPitch + part * apart,
+                               from + part * apart);
+                }
+            }
+        }
+    }
     // Rows that don't all lie in the image, or lie across chunks.
     CVCLI_FN void load_chunks(uint8_t* room) const {
 #pragma unroll 1
-        for (int i = threadIdx.x; i < kChunks * Shape::kLines; i += kStripThreads) {
+        for (int i = threadIdx.x; i < kChunks * Shape::kLines; i += Shape::kThreads) {
             const int at = i % kChunks * kChunk;
             if (at < inside_.begin || at >= inside_.end) continue;
             const uint8_t* from = from_ + row_of(i / kChunks) * reader_.src.row_pitch + at;
@@ -181,7 +187,7 @@ class Source {
         const int32_t before = (left.end - left.begin) / size;
         const int32_t count = before + larger(wanted_.end - right, 0) / size;
 #pragma unroll 1
-        for (int i = threadIdx.x / lanes; i < Shape::kLines; i += kStripThreads / lanes) {
+        for (int i = threadIdx.x / lanes; i < Shape::kLines; i += Shape::kThreads / lanes) {
             const int32_t row = row_of(i);
 #pragma unroll 1
             for (int j = threadIdx.x % lanes; j < count; j += lanes) {
@@ -222,7 +228,7 @@ class Source {
         constexpr int C = Shape::kChannels;
         constexpr int wide = Shape::kWidth + 2 * Shape::kRadiusX;
 #pragma unroll 1
-        for (int i = threadIdx.x; i < wide * Shape::kLines; i += kStripThreads) {
+        for (int i = threadIdx.x; i < wide * Shape::kLines; i += Shape::kThreads) {
             const int number = i / wide, column = i % wide;
             const int32_t row = row_of(number);
             const int32_t x =

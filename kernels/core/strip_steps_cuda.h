@@ -76,26 +76,26 @@ struct alignas(16) FourOf {
     Value v[4];
 };
 
-// Values of eight rows in shared memory, and of `Side` chunks to the left and right of each, which
-// come last. Where a chunk is keeps those that neighbouring threads write, some chunks apart or in
-// the next row, in different banks.
-template <class V, int Side>
+// Values of eight rows of `Chunks` in shared memory, and of `Side` chunks to the left and right of
+// each, which come last. Where a chunk is keeps those that neighbouring threads write, some chunks
+// apart or in the next row, in different banks.
+template <class V, int Chunks, int Side>
 struct Middle {
     using Value = V;
     static constexpr int kSide = Side;
-    static constexpr int kChunks = kStripSamples / 4;
-    static constexpr int kPitch = kChunks + (Side ? 8 : 0);
-    static_assert(2 * Side <= 8, "sides are a few chunks");
+    static constexpr int kChunks = Chunks;
+    static constexpr int kWhole = (Chunks + 7) / 8 * 8;
+    static constexpr int kPitch = kWhole + (2 * Side + 7) / 8 * 8;
     CVCLI_FN static int place(int row, int chunk) {
         const int within = chunk ^ (chunk >> 3 & 7) ^ row % 2 * 4;
-        const bool beside = Side && (chunk < 0 || chunk >= kChunks);
+        const bool beside = Side && (chunk < 0 || chunk >= Chunks);
         return row * kPitch + (beside ? side_place(chunk) : within);
     }
     FourOf<V> four[kStepRows * kPitch];
 
   private:
     CVCLI_FN static int side_place(int chunk) {
-        return chunk < 0 ? kChunks + Side + chunk : chunk + Side;
+        return chunk < 0 ? kWhole + Side + chunk : kWhole + Side + chunk - Chunks;
     }
 };
 
@@ -103,15 +103,19 @@ struct Middle {
 // rows further down as they make together.
 template <class Shape, class Room, int G>
 struct LineShare {
-    static constexpr int kGroups = kStripSamples / G;
-    static constexpr int kTogether = kStripThreads / kGroups;
-    static_assert(kStepRows % kTogether == 0 && kTogether % 2 == 0, "no thread is left over");
+    static constexpr int kGroups = Shape::kSamples / G;
+    static constexpr int kTogether = Shape::kColumns / kGroups;
+    static_assert(kGroups * G == Shape::kSamples && kTogether * kGroups == Shape::kColumns &&
+                      kStepRows % kTogether == 0 && kTogether % 2 == 0,
+                  "rows are shared evenly");
     int from;  // in the source's rows, in bytes
     int to;    // in the middle, in chunks
+    bool mine;
     CVCLI_FN LineShare() {
         const int row = threadIdx.x / kGroups, group = threadIdx.x % kGroups;
         from = kept(row * Shape::kPitch + group * G * int(sizeof(typename Shape::Sample)));
         to = kept(Room::place(row, group * (G / 4)));
+        mine = threadIdx.x < Shape::kColumns;
     }
 };
 
@@ -122,6 +126,7 @@ CVCLI_FN void filter_lines(const Filter& filter, const Line& line, const uint8_t
     using Value = typename Filter::Value;
     constexpr int G = Filter::kLine, size = sizeof(typename Shape::Sample);
     constexpr int reach = Filter::kReach;
+    if (!line.mine) return;
 #pragma unroll 1
     for (int row = 0; row < kStepRows; row += Line::kTogether) {
         uint32_t words[Shape::kHalves][(2 * Shape::kPad + G * size) / 4];
@@ -183,15 +188,16 @@ CVCLI_FN uint32_t sample_bits(T sample) {
     return static_cast<uint32_t>(sample);
 }
 
-// The rows of a strip that are in shared memory: of the last steps too, if filters want to see what
-// they have made results of.
+// The rows of a strip that are in shared memory: of a step and the next, and of the last if filters
+// want to see what they have made results of.
 template <class Shape, bool Keeps>
 struct StepRooms {
-    static constexpr int kCount = Keeps ? 3 : 1;
+    static constexpr int kCount = Keeps ? 3 : 2;
     uint8_t* memory;
     CVCLI_FN uint8_t* of(int step) const { return memory + step % kCount * Shape::kBytes; }
-    // The image's own samples that results of row r of a step are made of, from a column on.
-    CVCLI_FN float own(int step, int r, int column) const {
+    // The image's own sample that this thread makes a result of, in row r of a step.
+    CVCLI_FN float own(int step, int r, int i) const {
+        const int column = 4 * own_column<Shape>() + i;
         const int row = r - Shape::kRadiusY;
         const uint8_t* from = of(row < 0 ? step + kCount - 1 : step);
         from += (row & (kStepRows - 1)) * Shape::kPitch + Shape::kPad;
@@ -206,7 +212,7 @@ struct StepAt {
     const Rooms& rooms;
     int step;
     int32_t row;
-    CVCLI_FN float own(int r, int i) const { return rooms.own(step, r, 4 * threadIdx.x + i); }
+    CVCLI_FN float own(int r, int i) const { return rooms.own(step, r, i); }
 };
 
 // One strip, by all of its block's threads. Filter::Columns keeps what a thread needs of the steps
@@ -217,7 +223,7 @@ struct StripOfSteps {
     static constexpr int kWords = sizeof(typename Shape::Sample);
     using From = Source<Shape, typename W::Read>;
     using To = Sink<Shape, kWords, kStepRows, kStepRows, W>;
-    using Room = Middle<typename Filter::Value, Filter::kSide>;
+    using Room = Middle<typename Filter::Value, Shape::kColumns, Filter::kSide>;
     using Rooms = StepRooms<Shape, Filter::kOwn>;
     // Steps before the first that has results.
     static constexpr int kFirst = (2 * Shape::kRadiusY + kStepRows - 1) / kStepRows;
@@ -231,20 +237,18 @@ struct StripOfSteps {
         const LineShare<Shape, Room, Filter::kLine> line;
         rows = kept(rows + kFirst * kStepRows);
         source.begin(rooms.of(0));
-        source.end(rooms.of(0));
-        __syncthreads();
 #pragma unroll 1
         for (int step = 0; rows > 0; ++step) {
-            filter_lines<Shape>(filter, line, rooms.of(step), middle);
-            copy_sides<Shape>(filter, rooms.of(step), middle);
+            copies_done();
             __syncthreads();
             rows -= kStepRows;
             if (rows > 0) source.begin(rooms.of(step + 1));
+            filter_lines<Shape>(filter, line, rooms.of(step), middle);
+            copy_sides<Shape>(filter, rooms.of(step), middle);
+            __syncthreads();
             columns.take(filter, middle);
             if (step >= kFirst) make(columns, step, upper, lower);
             columns.move();
-            if (rows > 0) source.end(rooms.of(step + 1));
-            __syncthreads();
         }
     }
 

@@ -42,6 +42,7 @@ class Sink {
           left_((int64_t{dst.width} - x_) * Shape::kPixel) {
         const bool aligned = ((address(dst.data) | dst.row_pitch) & (4 * N - 1)) == 0;
         direct_ = kept(kPlain && aligned && left_ >= Shape::kRow ? 1 : 0);
+        mine_ = column < Shape::kRow / 4;
         to_ = kept(begin(y_ + row) + column * 4);
     }
 
@@ -50,12 +51,14 @@ class Sink {
         if (direct_ && rows_ >= All) {
             uint8_t* to = to_;
 #pragma unroll
-            for (int r = 0; r < Rows; ++r, to += dst_.row_pitch) store_words<N>(to, results[r]);
+            for (int r = 0; r < Rows; ++r, to += dst_.row_pitch) {
+                if (mine_) store_words<N>(to, results[r]);
+            }
         } else {
             __syncthreads();
 #pragma unroll
             for (int r = 0; r < Rows; ++r) {
-                store_words<N>(room + at_ + r * Shape::kRow, results[r]);
+                if (mine_) store_words<N>(room + at_ + r * Shape::kRow, results[r]);
             }
             __syncthreads();
             if constexpr (kPlain) {
@@ -78,7 +81,7 @@ class Sink {
         constexpr int words = Shape::kRow / 4 + 1;
         const int bytes = static_cast<int>(smaller(left_, int64_t{Shape::kRow}));
 #pragma unroll 1
-        for (int i = threadIdx.x; i < smaller(rows_, All) * words; i += kStripThreads) {
+        for (int i = threadIdx.x; i < smaller(rows_, All) * words; i += Shape::kThreads) {
             const int r = i / words;
             uint8_t* to = begin(y_ + r);
             const uint8_t* from = room + r * Shape::kRow;
@@ -102,7 +105,7 @@ class Sink {
         using T = typename Shape::Sample;
         constexpr int C = Shape::kChannels, wide = Shape::kWidth;
 #pragma unroll 1
-        for (int i = threadIdx.x; i < smaller(rows_, All) * wide; i += kStripThreads) {
+        for (int i = threadIdx.x; i < smaller(rows_, All) * wide; i += Shape::kThreads) {
             const int r = i / wide, x = i % wide;
             if (x_ + x >= dst_.width) continue;
             const T* from = reinterpret_cast<const T*>(room + r * Shape::kRow) + x * C;
@@ -121,6 +124,7 @@ class Sink {
     int32_t rows_;  // that are left
     int64_t left_;  // of a row, in bytes
     int direct_ = 0;
+    bool mine_ = true;  // whether the thread has results
     uint8_t* to_ = nullptr;
 };
 
