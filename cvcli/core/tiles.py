@@ -14,7 +14,7 @@ _WIDE, _NARROW = (480, 128), (240, 64)
 # Rows that a block reads at a time.
 _STEP = 8
 
-_BLOCKS = ((2, 6), (3, 5), (4, 4), (UNROLLED + 1, 3))
+_BLOCKS = ((2, 7), (3, 6), (4, 5), (UNROLLED + 1, 4))
 
 
 @dataclass(frozen=True, slots=True)
