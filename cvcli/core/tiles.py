@@ -61,3 +61,8 @@ def strip_of(image: ImageSpec, radius_y: int, *, halves: int = 1) -> Tile:
 def pairs_of(image: ImageSpec) -> int:
     """Return how many halves a strip has if two integers of 16 bits fit a word."""
     return 1 if ITEMSIZE[image.dtype] == 4 else 2
+
+
+def median_strip_of(image: ImageSpec) -> Tile:
+    """Return the strip of a small median, of which a thread has one column of samples."""
+    return Tile(_NARROW[0] // image.channels, 6 * _STEP, 256, pairs_of(image), 3)

@@ -154,10 +154,7 @@ struct Taps {
                 const uint32_t sum = Mask ? sums[i] : kBias;
                 v[i] = pick_halves<false>(pick_halves<true>(sum, kBias), kBias + 0x00ff00ffu);
             }
-            const uint32_t left = __byte_perm(v[0], v[1], 0x6240);
-            const uint32_t right = __byte_perm(v[2], v[3], 0x6240);
-            words[0] = {{__byte_perm(left, right, 0x5410)}};
-            words[1] = {{__byte_perm(left, right, 0x7632)}};
+            unpair<T>(v, words);
         } else {
 #pragma unroll
             for (int h = 0; h < H; ++h) {

@@ -50,8 +50,7 @@ struct Extremes {
             for (int i = 0; i < 4; ++i) bits[i] = bits_of(value_of(static_cast<int32_t>(v[i])));
             words[0] = packed<T>(bits);
         } else if constexpr (sizeof(T) == 2) {
-            words[0] = {{__byte_perm(v[0], v[1], 0x5410), __byte_perm(v[2], v[3], 0x5410)}};
-            words[1] = {{__byte_perm(v[0], v[1], 0x7632), __byte_perm(v[2], v[3], 0x7632)}};
+            unpair<T>(v, words);
         } else {
             const uint32_t left = __byte_perm(v[0], v[1], 0x7351);
             const uint32_t right = __byte_perm(v[2], v[3], 0x7351);

@@ -12,7 +12,8 @@ namespace cvcli {
 // half come in at a time. Python picks strips: see core/tiles.py. A row is whole pixels and whole
 // 16-byte chunks, whatever the pixel; each thread has four columns of samples, but for a few of the
 // last warp, which only load.
-template <class T, int C, int RX, int RY, int Halves, int Height, int Rows>
+template <class T, int C, int RX, int RY, int Halves, int Height, int Rows,
+          int Samples = sizeof(T) == 1 ? 480 : 240, int Threads = sizeof(T) == 1 ? 128 : 64>
 struct Strip {
     using Sample = T;
     static constexpr int kChannels = C;
@@ -22,9 +23,9 @@ struct Strip {
     static constexpr int kHeight = Height;
     static constexpr int kRows = Rows;
     static constexpr int kLines = Rows * Halves;
-    static constexpr int kSamples = sizeof(T) == 1 ? 480 : 240;
+    static constexpr int kSamples = Samples;
     static constexpr int kColumns = kSamples / 4;
-    static constexpr int kThreads = sizeof(T) == 1 ? 128 : 64;
+    static constexpr int kThreads = Threads;
     static constexpr int kPixel = sizeof(T) * C;
     static constexpr int kWidth = kSamples / C;
     static constexpr int kRow = kSamples * sizeof(T);

@@ -182,6 +182,20 @@ CVCLI_FN Words<sizeof(T)> packed(const uint32_t (&v)[4]) {
     }
 }
 
+// The same of pairs, one in each half of a word: results of both halves of a strip.
+template <class T>
+CVCLI_FN void unpair(const uint32_t (&v)[4], Words<sizeof(T)> (&words)[2]) {
+    if constexpr (sizeof(T) == 1) {
+        const uint32_t left = __byte_perm(v[0], v[1], 0x6240);
+        const uint32_t right = __byte_perm(v[2], v[3], 0x6240);
+        words[0] = {{__byte_perm(left, right, 0x5410)}};
+        words[1] = {{__byte_perm(left, right, 0x7632)}};
+    } else {
+        words[0] = {{__byte_perm(v[0], v[1], 0x5410), __byte_perm(v[2], v[3], 0x5410)}};
+        words[1] = {{__byte_perm(v[0], v[1], 0x7632), __byte_perm(v[2], v[3], 0x7632)}};
+    }
+}
+
 template <class T>
 CVCLI_FN uint32_t sample_bits(T sample) {
     if constexpr (sizeof(T) == 4) return bits_of(sample);
