@@ -11,8 +11,9 @@ UNROLLED = 7
 
 # Samples of a row of a strip, of bytes and of others, and the threads of a block.
 _WIDE, _NARROW = (480, 128), (240, 64)
-# Rows that a block reads at a time.
-_STEP = 8
+# Rows of a half that a block reads at a time, and makes in all.
+_ROWS = {1: 8, 2: 8}
+_HEIGHTS = {1: 72, 2: 24}
 
 _BLOCKS = ((2, 7), (3, 6), (4, 5), (UNROLLED + 1, 4))
 
@@ -28,6 +29,8 @@ class Tile:
     height: int
     threads: int
     halves: int = 1
+    rows: int = 0
+    """Of each half, that a block reads at a time."""
     blocks: int = 0
     """Least blocks a multiprocessor should hold, 0 to leave it to the compiler."""
 
@@ -37,9 +40,9 @@ class Tile:
         return self.width, self.height * self.halves
 
     @property
-    def template(self) -> tuple[int, int]:
+    def template(self) -> tuple[int, int, int]:
         """What kernels are compiled for."""
-        return self.halves, self.height
+        return self.halves, self.height, self.rows
 
 
 LONG = Tile(16, 32, 256)
@@ -51,11 +54,11 @@ def strip_of(image: ImageSpec, radius_y: int, *, halves: int = 1) -> Tile:
 
     A block goes down it in steps, the more the more rows it has to read beside its own.
     """
-    steps = (9 if radius_y <= 4 else 15) if halves == 1 else 5
     # The more rows a thread keeps and loads, the more registers it needs.
     blocks = next(blocks for most, blocks in _BLOCKS if radius_y + halves - 1 <= most)
     samples, threads = _WIDE if image.dtype == "uint8" else _NARROW
-    return Tile(samples // image.channels, steps * _STEP, threads, halves, blocks * 128 // threads)
+    width, height = samples // image.channels, _HEIGHTS[halves] if radius_y <= 4 else 120
+    return Tile(width, height, threads, halves, _ROWS[halves], blocks * 128 // threads)
 
 
 def pairs_of(image: ImageSpec) -> int:
@@ -65,4 +68,4 @@ def pairs_of(image: ImageSpec) -> int:
 
 def median_strip_of(image: ImageSpec) -> Tile:
     """Return the strip of a small median, of which a thread has one column of samples."""
-    return Tile(_NARROW[0] // image.channels, 6 * _STEP, 256, pairs_of(image), 3)
+    return Tile(_NARROW[0] // image.channels, 48, 256, pairs_of(image), 8, 3)

@@ -5,25 +5,26 @@
 
 namespace cvcli {
 
-// Four columns of a strip and what a thread keeps of them: as many rows as it needs beside eight
+// Four columns of a strip and what a thread keeps of them: as many rows as it needs beside the
 // new ones, those of the last step first.
 template <class Shape, class V>
 struct FourColumns {
-    using Room = Middle<V, Shape::kColumns, 0>;
+    using Room = Middle<V, Shape::kRows, Shape::kColumns, 0>;
     static constexpr int kKept = 2 * Shape::kRadiusY;
-    V v[4][kKept + kStepRows] = {};
-    int place[2];
+    V v[4][kKept + Shape::kRows] = {};
+    const FourOf<V>* from[2];  // of an even row and of an odd one
 
-    CVCLI_FN FourColumns() {
-        const int column = own_column<Shape>();
+    CVCLI_FN FourColumns(const Room& middle) {
 #pragma unroll
-        for (int odd = 0; odd < 2; ++odd) place[odd] = kept(Room::place(odd, column));
+        for (int odd = 0; odd < 2; ++odd) {
+            from[odd] = kept_place(middle.four + Room::place(odd, own_column<Shape>()));
+        }
     }
     template <class Filter>
-    CVCLI_FN void take(const Filter&, const Room& middle) {
+    CVCLI_FN void take(const Filter&) {
 #pragma unroll
-        for (int r = 0; r < kStepRows; ++r) {
-            const FourOf<V> four = middle.four[place[r % 2] + r / 2 * 2 * Room::kPitch];
+        for (int r = 0; r < Shape::kRows; ++r) {
+            const FourOf<V> four = from[r % 2][r / 2 * 2 * Room::kPitch];
 #pragma unroll
             for (int i = 0; i < 4; ++i) v[i][kKept + r] = four.v[i];
         }
@@ -32,12 +33,12 @@ struct FourColumns {
     // the image's own samples, words).
     template <class Filter, class At, int H, int N>
     CVCLI_FN void make(const Filter& filter, const At& at,
-                       Words<N> (&results)[H][kStepRows]) const {
-        V values[4][kStepRows];
+                       Words<N> (&results)[H][Shape::kRows]) const {
+        V values[4][Shape::kRows];
 #pragma unroll
         for (int i = 0; i < 4; ++i) filter.column(v[i], values[i]);
 #pragma unroll
-        for (int r = 0; r < kStepRows; ++r) {
+        for (int r = 0; r < Shape::kRows; ++r) {
             const V four[4] = {values[0][r], values[1][r], values[2][r], values[3][r]};
             Words<N> words[H];
             filter.finish(four, [&](int i) { return at.own(r, i); }, words);
@@ -49,7 +50,7 @@ struct FourColumns {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
 #pragma unroll
-            for (int k = 0; k < kKept; ++k) v[i][k] = v[i][k + kStepRows];
+            for (int k = 0; k < kKept; ++k) v[i][k] = v[i][k + Shape::kRows];
         }
     }
 };

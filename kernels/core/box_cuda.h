@@ -14,7 +14,7 @@ struct Sums {
     using Value = typename Either<kPairs, uint32_t, float>::type;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
     using Columns = FourColumns<Shape, Value>;
-    static constexpr int kLine = sizeof(T) == 1 ? 32 : 16;
+    static constexpr int kLine = line_samples<Shape>();
     static constexpr int kReach = RX * C, kSide = 0;
     static constexpr bool kOwn = false;
     static_assert(sizeof(T) < 4 && RX <= 7 && RY <= 7, "sums are whole numbers up to 2^24");
@@ -102,14 +102,14 @@ struct LongSums {
 };
 
 // RX < 0: any radius.
-template <int RX, int RY, int Halves, int Height, class W>
+template <int RX, int RY, int Halves, int Height, int Rows, class W>
 CVCLI_FN void box(const W& work, const Each<BoxParams>& each) {
     using In = typename W::In;
     using T = typename In::Sample;
     if constexpr (RX < 0) {
         filter_long_axes<LongSums<T>>(work, each);
     } else {
-        using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, kStepRows>;
+        using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, Rows>;
         filter_strips<Shape, Sums<Shape>>(work, each);
     }
 }

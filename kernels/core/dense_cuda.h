@@ -12,26 +12,26 @@ template <class Shape, class Filter, class V>
 struct TapColumns {
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
     static constexpr int kSide = (RX * C + 3) / 4, kNear = 2 * kSide + 1, kKept = 2 * RY;
-    using Room = Middle<V, Shape::kColumns, kSide>;
-    V sums[kKept + kStepRows][4] = {};
-    V own[RY + kStepRows][4] = {};  // the image's samples, from the row in the middle on
-    int place[2][kNear];
+    using Room = Middle<V, Shape::kRows, Shape::kColumns, kSide>;
+    V sums[kKept + Shape::kRows][4] = {};
+    V own[RY + Shape::kRows][4] = {};  // the image's samples, from the row in the middle on
+    const FourOf<V>* from[2][kNear];   // of an even row and of an odd one
 
-    CVCLI_FN TapColumns() {
+    CVCLI_FN TapColumns(const Room& middle) {
 #pragma unroll
         for (int k = 0; k < 2 * kNear; ++k) {
             const int column = own_column<Shape>();
             const int chunk = column + k % kNear - kSide;
-            place[k / kNear][k % kNear] = kept(Room::place(k / kNear, chunk));
+            from[k / kNear][k % kNear] = kept_place(middle.four + Room::place(k / kNear, chunk));
         }
     }
-    CVCLI_FN void take(const Filter& filter, const Room& middle) {
+    CVCLI_FN void take(const Filter& filter) {
 #pragma unroll
-        for (int r = 0; r < kStepRows; ++r) {
+        for (int r = 0; r < Shape::kRows; ++r) {
             V v[4 * kNear];
 #pragma unroll
             for (int k = 0; k < kNear; ++k) {
-                const FourOf<V> four = middle.four[place[r % 2][k] + r / 2 * 2 * Room::kPitch];
+                const FourOf<V> four = from[r % 2][k][r / 2 * 2 * Room::kPitch];
 #pragma unroll
                 for (int i = 0; i < 4; ++i) v[4 * k + i] = four.v[i];
             }
@@ -49,9 +49,9 @@ struct TapColumns {
     }
     template <class At, int H, int N>
     CVCLI_FN void make(const Filter& filter, const At& at,
-                       Words<N> (&results)[H][kStepRows]) const {
+                       Words<N> (&results)[H][Shape::kRows]) const {
 #pragma unroll
-        for (int r = 0; r < kStepRows; ++r) {
+        for (int r = 0; r < Shape::kRows; ++r) {
             Words<N> words[H];
             filter.finish(sums[r], own[r], at.row + r, words);
 #pragma unroll
@@ -62,9 +62,9 @@ struct TapColumns {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
 #pragma unroll
-            for (int k = 0; k < kKept; ++k) sums[k][i] = sums[k + kStepRows][i];
+            for (int k = 0; k < kKept; ++k) sums[k][i] = sums[k + Shape::kRows][i];
 #pragma unroll
-            for (int k = 0; k < RY; ++k) own[k][i] = own[k + kStepRows][i];
+            for (int k = 0; k < RY; ++k) own[k][i] = own[k + Shape::kRows][i];
         }
     }
 };
@@ -78,7 +78,7 @@ struct Taps {
     using Columns = TapColumns<Shape, Taps, Value>;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
     static constexpr int kWide = 2 * RX + 1, kTaps = kWide * (2 * RY + 1);
-    static constexpr int kLine = sizeof(T) == 1 ? 32 : 16;
+    static constexpr int kLine = line_samples<Shape>();
     static constexpr int kReach = 0, kSide = Columns::kSide;
     static constexpr bool kOwn = false;
     static constexpr uint32_t kBias = Blends ? 0 : 0x40004000u;
@@ -231,14 +231,15 @@ CVCLI_FN void filter_pixels(const W& work, const Each<DenseParams>& each) {
 }
 
 // RX < 0: any taps.
-template <int RX, int RY, int Halves, int Height, int Mask, int Blends, int Whole, class W>
+template <int RX, int RY, int Halves, int Height, int Rows, int Mask, int Blends, int Whole,
+          class W>
 CVCLI_FN void dense(const W& work, const Each<DenseParams>& each) {
     using In = typename W::In;
     if constexpr (RX < 0) {
         static_assert(Blends == 0, "blends are of small filters");
         filter_pixels(work, each);
     } else {
-        using Shape = Strip<typename In::Sample, In::kChannels, RX, RY, Halves, Height, kStepRows>;
+        using Shape = Strip<typename In::Sample, In::kChannels, RX, RY, Halves, Height, Rows>;
         filter_strips<Shape, Taps<Shape, Mask, Blends != 0, Whole != 0>>(work, each);
     }
 }

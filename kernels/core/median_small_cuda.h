@@ -7,6 +7,8 @@
 
 namespace cvcli {
 
+constexpr int kStepRows = 8;
+
 // Two keys of 16 bits: of a row and of another one half a strip further down.
 struct KeyPair {
     uint32_t keys;
@@ -162,13 +164,13 @@ CVCLI_FN void median_strip(uint8_t* rooms, KeyRoom<Shape>& keys, From& source, T
     SortedRows<size, Word> sorted = {};
     const int column = smaller<int>(threadIdx.x, Shape::kSamples - 1);
     rows += kStepRows;
-    source.begin(rooms);
+    source.begin(0);
 #pragma unroll 1
     for (int step = 0; rows > 0; ++step) {
         copies_done();
         __syncthreads();
         rows -= kStepRows;
-        if (rows > 0) source.begin(rooms + (step + 1) % 2 * Shape::kBytes);
+        if (rows > 0) source.begin((step + 1) % 2 * Shape::kBytes);
         keys.take(rooms + step % 2 * Shape::kBytes);
         __syncthreads();
         sorted.step(
@@ -188,12 +190,13 @@ CVCLI_FN void median_strip(uint8_t* rooms, KeyRoom<Shape>& keys, From& source, T
     }
 }
 
-template <int size, int Halves, int Height, class W>
+template <int size, int Halves, int Height, int Rows, class W>
 CVCLI_FN void median_small(const W& work, const Each<MedianSmallParams>& each) {
     using In = typename W::In;
     using T = typename In::Sample;
     constexpr int R = size / 2;
-    using Shape = Strip<T, In::kChannels, R, R, Halves, Height, kStepRows, 240, 256>;
+    static_assert(Rows == kStepRows, "steps are of as many rows");
+    using Shape = Strip<T, In::kChannels, R, R, Halves, Height, Rows, 240, 256>;
     using From = Source<Shape, typename W::Read>;
     using To = Sink<Shape, sizeof(T), 2, kStepRows, W>;
     __shared__ __align__(16) uint8_t rooms[2 * Shape::kBytes];
@@ -206,7 +209,7 @@ CVCLI_FN void median_small(const W& work, const Each<MedianSmallParams>& each) {
             const auto reader = work.reader(src, index);
             const Edges edges = {kReplicate, 0, {}};
             From source(reader, params.frame, edges, place.source_y + R - kStepRows, place.source_x,
-                        dst.width - place.x);
+                        dst.width - place.x, rooms);
             const int group = threadIdx.x / Shape::kColumns;
             const int column = threadIdx.x % Shape::kColumns + group / 4 * Shape::kColumns;
             To upper(work, dst, place, 0, column * int(sizeof(T)), group % 4 * 2);

@@ -18,7 +18,7 @@ struct Extremes {
     using Value = uint32_t;
     static constexpr int C = Shape::kChannels;
     using Columns = FourColumns<Shape, Value>;
-    static constexpr int kLine = sizeof(T) == 1 ? 32 : 16;
+    static constexpr int kLine = line_samples<Shape>();
     static constexpr int kReach = Shape::kRadiusX * C, kSide = 0;
     static constexpr bool kOwn = false;
 
@@ -96,10 +96,10 @@ struct Extremes {
     }
 };
 
-template <int RX, int RY, int Halves, int Height, int Largest, class W>
+template <int RX, int RY, int Halves, int Height, int Rows, int Largest, class W>
 CVCLI_FN void rectangle(const W& work, const Each<RectangleParams>& each) {
     using In = typename W::In;
-    using Shape = Strip<typename In::Sample, In::kChannels, RX, RY, Halves, Height, kStepRows>;
+    using Shape = Strip<typename In::Sample, In::kChannels, RX, RY, Halves, Height, Rows>;
     filter_strips<Shape, Extremes<Shape, Largest != 0>>(work, each);
 }
 

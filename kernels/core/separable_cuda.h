@@ -27,7 +27,7 @@ struct Weights {
     using Value = float;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
     using Columns = FourColumns<Shape, Value>;
-    static constexpr int kLine = sizeof(T) == 1 ? 32 : 16;
+    static constexpr int kLine = line_samples<Shape>();
     static constexpr int kReach = RX * C, kSide = 0;
     static constexpr bool kOwn = Sharpens;
     float half_x[RX + 1];
@@ -36,10 +36,14 @@ struct Weights {
 
     CVCLI_FN Weights(const SeparableParams& params, const StripPlace&) : amount(params.amount) {
 #pragma unroll
-        for (int k = 0; k <= RX; ++k) half_x[k] = read_only(params.half_x + k) * kRowScale<T>;
+        for (int k = 0; k <= RX; ++k) half_x[k] = few(read_only(params.half_x + k) * kRowScale<T>);
 #pragma unroll
-        for (int k = 0; k <= RY; ++k) half_y[k] = read_only(params.half_y + k) * kColumnScale<T>;
+        for (int k = 0; k <= RY; ++k) {
+            half_y[k] = few(read_only(params.half_y + k) * kColumnScale<T>);
+        }
     }
+    // Many weights would take too many registers.
+    CVCLI_FN static float few(float weight) { return RX + RY > 4 ? weight : kept(weight); }
     template <int N>
     CVCLI_FN static float value(const uint32_t (&words)[1][N], int i) {
         constexpr int each = 4 / int(sizeof(T));
@@ -97,14 +101,14 @@ struct LongWeights {
 };
 
 // RX < 0: any radius.
-template <int RX, int RY, int Halves, int Height, int Sharpens, class W>
+template <int RX, int RY, int Halves, int Height, int Rows, int Sharpens, class W>
 CVCLI_FN void separable(const W& work, const Each<SeparableParams>& each) {
     using In = typename W::In;
     using T = typename In::Sample;
     if constexpr (RX < 0) {
         filter_long_axes<LongWeights<T>>(work, each);
     } else {
-        using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, kStepRows>;
+        using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, Rows>;
         filter_strips<Shape, Weights<Shape, Sharpens != 0>>(work, each);
     }
 }

@@ -40,17 +40,38 @@ CVCLI_FN int own_column() {
     return smaller<int>(threadIdx.x, Shape::kColumns - 1);
 }
 
-// A value that is worked out once, not again wherever it is needed.
+// A value that is worked out once, not again wherever it is needed: the compiler doesn't see that a
+// lane has its own. All threads must come here.
 template <class V>
 CVCLI_FN V kept(V value) {
-#if !defined(CVCLI_EMULATED)
-    if constexpr (sizeof(V) == 8) {
-        asm volatile("" : "+l"(value));
-    } else {
-        asm volatile("" : "+r"(value));
-    }
-#endif
+#if defined(CVCLI_EMULATED)
     return value;
+#else
+    return __shfl_sync(0xffffffffu, value, threadIdx.x % 32);
+#endif
+}
+template <class V>
+CVCLI_FN V* kept(V* pointer) {
+    return reinterpret_cast<V*>(kept(reinterpret_cast<int64_t>(pointer)));
+}
+// The same of a place in shared memory; and the place that differs in some bits, of 16 to 112.
+template <class V>
+CVCLI_FN V* kept_place(V* place) {
+#if defined(CVCLI_EMULATED)
+    return place;
+#else
+    const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(place));
+    return static_cast<V*>(const_cast<void*>(__cvta_shared_to_generic(kept(at))));
+#endif
+}
+template <class V>
+CVCLI_FN V* other_place(V* place, int bits) {
+#if defined(CVCLI_EMULATED)
+    return reinterpret_cast<V*>(address(place) ^ bits);
+#else
+    const uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(place));
+    return static_cast<V*>(const_cast<void*>(__cvta_shared_to_generic(at ^ bits)));
+#endif
 }
 
 // Copies 16 aligned bytes to shared memory; they are there once copies_done() has returned.
@@ -99,10 +120,10 @@ class Source {
     static constexpr int kSpan = Shape::kRows + (Shape::kHalves - 1) * Shape::kHeight;
 
   public:
-    // From row y of the source on.
+    // From row y of the source on, to places in `rooms`.
     CVCLI_FN Source(const R& reader, const Frame& frame, const Edges& edges, int32_t y, int32_t x,
-                    int32_t width)
-        : reader_(reader), frame_(frame), edges_(edges), y_(y), x_(x) {
+                    int32_t width, uint8_t* rooms)
+        : reader_(reader), frame_(frame), edges_(edges), rooms_(rooms), y_(kept(y)), x_(x) {
         if constexpr (!R::kDirect) return;
         const int64_t left = int64_t{x} * Shape::kPixel - Shape::kPad;
         const int64_t bytes = int64_t{frame.width} * Shape::kPixel;
@@ -127,20 +148,22 @@ class Source {
                 threadIdx.x < kTogether * kChunks && chunk >= inside_.begin && chunk < inside_.end;
             count_[part] = kept(mine ? Shape::kRows - first : 0);
         }
-        at_ = kept(first * Shape::kPitch + at);
+        to_ = kept_place(rooms + first * Shape::kPitch + at);
         next_ = kept(from_ + at + (int64_t{y} + first) * src.row_pitch);
         stride_ = kept(kTogether * src.row_pitch);
     }
 
-    // Begins to bring in the next rows, to be followed by copies_done() and a barrier.
-    CVCLI_FN void begin(uint8_t* room) {
+    // Begins to bring in the next rows, `place` bytes into the rooms; copies_done() and a barrier
+    // must follow.
+    CVCLI_FN void begin(int place) {
+        uint8_t* room = rooms_ + place;
         if constexpr (!R::kDirect) {
             load_pixels(room);
         } else {
             const bool simple = y_ >= 0 && y_ <= last_simple_;
             const bool bare = !simple && is_bare();
             if (simple) {
-                copy_chunks(room);
+                copy_chunks(place);
             } else if (!bare) {
                 load_chunks(room);
             }
@@ -151,12 +174,12 @@ class Source {
     }
 
   private:
-    CVCLI_FN void copy_chunks(uint8_t* room) const {
+    CVCLI_FN void copy_chunks(int place) const {
         constexpr int apart = Shape::kThreads * kChunk;
 #pragma unroll
         for (int h = 0; h < Shape::kHalves; ++h) {
             const uint8_t* from = next_ + h * Shape::kHeight * reader_.src.row_pitch;
-            uint8_t* to = room + at_ + h * Shape::kRows * Shape::kPitch;
+            uint8_t* to = to_ + place + h * Shape::kRows * Shape::kPitch;
 #pragma unroll
             for (int k = 0; k < kEach; ++k, from += stride_) {
 #pragma unroll
@@ -251,6 +274,7 @@ class Source {
     const R& reader_;
     const Frame& frame_;
     const Edges& edges_;
+    uint8_t* rooms_;
     int32_t y_;
     int32_t x_;
     bool aligned_ = false;
@@ -260,7 +284,7 @@ class Source {
     int patches_ = 0;
     const uint8_t* from_ = nullptr;  // a line's place in the image's first row
     // Where and how many rows down this thread loads a chunk of some.
-    int at_ = 0;
+    uint8_t* to_ = nullptr;
     int count_[kParts] = {};
     const uint8_t* next_ = nullptr;
     int64_t stride_ = 0;

@@ -6,8 +6,6 @@
 
 namespace cvcli {
 
-constexpr int kStepRows = 8;
-
 template <bool First, class A, class B>
 struct Either {
     using type = A;
@@ -76,10 +74,10 @@ struct alignas(16) FourOf {
     Value v[4];
 };
 
-// Values of eight rows of `Chunks` in shared memory, and of `Side` chunks to the left and right of
+// Values of `Rows` rows of `Chunks` in shared memory, and of `Side` chunks to the left and right of
 // each, which come last. Where a chunk is keeps those that neighbouring threads write, some chunks
 // apart or in the next row, in different banks.
-template <class V, int Chunks, int Side>
+template <class V, int Rows, int Chunks, int Side>
 struct Middle {
     using Value = V;
     static constexpr int kSide = Side;
@@ -91,13 +89,20 @@ struct Middle {
         const bool beside = Side && (chunk < 0 || chunk >= Chunks);
         return row * kPitch + (beside ? side_place(chunk) : within);
     }
-    FourOf<V> four[kStepRows * kPitch];
+    // Neighbours differ in the lowest bits of their addresses.
+    __align__(128) FourOf<V> four[Rows * kPitch];
 
   private:
     CVCLI_FN static int side_place(int chunk) {
         return chunk < 0 ? kWhole + Side + chunk : kWhole + Side + chunk - Chunks;
     }
 };
+
+// How many samples of a row a thread takes at once: bytes so many that all threads have some.
+template <class Shape>
+constexpr int line_samples() {
+    return sizeof(typename Shape::Sample) == 1 ? 4 * Shape::kRows : 16;
+}
 
 // How the threads of a block share the rows of a step: G samples of one row each, and so on as many
 // rows further down as they make together.
@@ -106,33 +111,33 @@ struct LineShare {
     static constexpr int kGroups = Shape::kSamples / G;
     static constexpr int kTogether = Shape::kColumns / kGroups;
     static_assert(kGroups * G == Shape::kSamples && kTogether * kGroups == Shape::kColumns &&
-                      kStepRows % kTogether == 0 && kTogether % 2 == 0,
+                      Shape::kRows % kTogether == 0 && kTogether % 2 == 0,
                   "rows are shared evenly");
-    int from;  // in the source's rows, in bytes
-    int to;    // in the middle, in chunks
+    const uint8_t* from;
+    FourOf<typename Room::Value>* to;
     bool mine;
-    CVCLI_FN LineShare() {
+    CVCLI_FN LineShare(const uint8_t* rooms, Room& middle) {
         const int row = threadIdx.x / kGroups, group = threadIdx.x % kGroups;
-        from = kept(row * Shape::kPitch + group * G * int(sizeof(typename Shape::Sample)));
-        to = kept(Room::place(row, group * (G / 4)));
-        mine = threadIdx.x < Shape::kColumns;
+        constexpr int bytes = G * sizeof(typename Shape::Sample);
+        from = kept_place(rooms + row * Shape::kPitch + group * bytes);
+        to = kept_place(middle.four + Room::place(row, group * (G / 4)));
+        mine = kept(threadIdx.x < Shape::kColumns ? 1 : 0);
     }
 };
 
-// Rows that have come in through filter.line(values, results).
-template <class Shape, class Filter, class Line, class Room>
-CVCLI_FN void filter_lines(const Filter& filter, const Line& line, const uint8_t* room,
-                           Room& middle) {
+// Rows that have come in, `place` bytes into the rooms, through filter.line(values, results).
+template <class Shape, class Room, class Filter, class Line>
+CVCLI_FN void filter_lines(const Filter& filter, const Line& line, int place) {
     using Value = typename Filter::Value;
     constexpr int G = Filter::kLine, size = sizeof(typename Shape::Sample);
     constexpr int reach = Filter::kReach;
     if (!line.mine) return;
 #pragma unroll 1
-    for (int row = 0; row < kStepRows; row += Line::kTogether) {
+    for (int row = 0; row < Shape::kRows; row += Line::kTogether) {
         uint32_t words[Shape::kHalves][(2 * Shape::kPad + G * size) / 4];
 #pragma unroll
         for (int h = 0; h < Shape::kHalves; ++h) {
-            read_words(room + line.from + (h * kStepRows + row) * Shape::kPitch, words[h]);
+            read_words(line.from + place + (h * Shape::kRows + row) * Shape::kPitch, words[h]);
         }
         Value v[G + 2 * reach], sums[G];
 #pragma unroll
@@ -140,10 +145,10 @@ CVCLI_FN void filter_lines(const Filter& filter, const Line& line, const uint8_t
             v[k] = filter.value(words, Shape::kPad / size - reach + k);
         }
         filter.line(v, sums);
-        FourOf<Value>* to = middle.four + row * Room::kPitch;
 #pragma unroll
         for (int q = 0; q < G / 4; ++q) {
-            to[line.to ^ q] = {sums[4 * q], sums[4 * q + 1], sums[4 * q + 2], sums[4 * q + 3]};
+            *other_place(line.to + row * Room::kPitch, q * 16) = {sums[4 * q], sums[4 * q + 1],
+                                                                  sums[4 * q + 2], sums[4 * q + 3]};
         }
     }
 }
@@ -153,14 +158,14 @@ template <class Shape, class Filter, class Room>
 CVCLI_FN void copy_sides(const Filter& filter, const uint8_t* room, Room& middle) {
     constexpr int each = 2 * Room::kSide, size = sizeof(typename Shape::Sample);
     if constexpr (each > 0) {
-        if (threadIdx.x >= kStepRows * each) return;
+        if (threadIdx.x >= Shape::kRows * each) return;
         const int row = threadIdx.x / each, j = threadIdx.x % each;
         const int chunk = j < Room::kSide ? j - Room::kSide : Room::kChunks - Room::kSide + j;
         uint32_t words[Shape::kHalves][size];
 #pragma unroll
         for (int h = 0; h < Shape::kHalves; ++h) {
             const uint8_t* from =
-                room + (h * kStepRows + row) * Shape::kPitch + Shape::kPad + chunk * 4 * size;
+                room + (h * Shape::kRows + row) * Shape::kPitch + Shape::kPad + chunk * 4 * size;
 #pragma unroll
             for (int k = 0; k < size; ++k) words[h][k] = reinterpret_cast<const uint32_t*>(from)[k];
         }
@@ -208,13 +213,13 @@ template <class Shape, bool Keeps>
 struct StepRooms {
     static constexpr int kCount = Keeps ? 3 : 2;
     uint8_t* memory;
-    CVCLI_FN uint8_t* of(int step) const { return memory + step % kCount * Shape::kBytes; }
+    CVCLI_FN static int place(int step) { return step % kCount * Shape::kBytes; }
     // The image's own sample that this thread makes a result of, in row r of a step.
     CVCLI_FN float own(int step, int r, int i) const {
         const int column = 4 * own_column<Shape>() + i;
         const int row = r - Shape::kRadiusY;
-        const uint8_t* from = of(row < 0 ? step + kCount - 1 : step);
-        from += (row & (kStepRows - 1)) * Shape::kPitch + Shape::kPad;
+        const uint8_t* from = memory + place(row < 0 ? step + kCount - 1 : step);
+        from += (row < 0 ? row + Shape::kRows : row) * Shape::kPitch + Shape::kPad;
         return static_cast<float>(reinterpret_cast<const typename Shape::Sample*>(from)[column]);
     }
 };
@@ -230,37 +235,37 @@ struct StepAt {
 };
 
 // One strip, by all of its block's threads. Filter::Columns keeps what a thread needs of the steps
-// before: take(filter, middle) gets new rows, make(filter, at, results) gives as many of results,
+// before: take(filter) gets new rows, make(filter, at, results) gives as many of results,
 // move() ends the step.
 template <class Shape, class Filter, class W>
 struct StripOfSteps {
     static constexpr int kWords = sizeof(typename Shape::Sample);
     using From = Source<Shape, typename W::Read>;
-    using To = Sink<Shape, kWords, kStepRows, kStepRows, W>;
-    using Room = Middle<typename Filter::Value, Shape::kColumns, Filter::kSide>;
+    using To = Sink<Shape, kWords, Shape::kRows, Shape::kRows, W>;
+    using Room = Middle<typename Filter::Value, Shape::kRows, Shape::kColumns, Filter::kSide>;
     using Rooms = StepRooms<Shape, Filter::kOwn>;
     // Steps before the first that has results.
-    static constexpr int kFirst = (2 * Shape::kRadiusY + kStepRows - 1) / kStepRows;
+    static constexpr int kFirst = (2 * Shape::kRadiusY + Shape::kRows - 1) / Shape::kRows;
     const Filter& filter;
     Rooms rooms;
     Room& middle;
 
     // Rows of a step come in while those of the one before are worked on.
     CVCLI_FN void run(From& source, To& upper, To& lower, int32_t rows) const {
-        typename Filter::Columns columns;
-        const LineShare<Shape, Room, Filter::kLine> line;
-        rows = kept(rows + kFirst * kStepRows);
-        source.begin(rooms.of(0));
+        typename Filter::Columns columns(middle);
+        const LineShare<Shape, Room, Filter::kLine> line(rooms.memory, middle);
+        rows = kept(rows + kFirst * Shape::kRows);
+        source.begin(0);
 #pragma unroll 1
         for (int step = 0; rows > 0; ++step) {
             copies_done();
             __syncthreads();
-            rows -= kStepRows;
-            if (rows > 0) source.begin(rooms.of(step + 1));
-            filter_lines<Shape>(filter, line, rooms.of(step), middle);
-            copy_sides<Shape>(filter, rooms.of(step), middle);
+            rows -= Shape::kRows;
+            if (rows > 0) source.begin(Rooms::place(step + 1));
+            filter_lines<Shape, Room>(filter, line, Rooms::place(step));
+            copy_sides<Shape>(filter, rooms.memory + Rooms::place(step), middle);
             __syncthreads();
-            columns.take(filter, middle);
+            columns.take(filter);
             if (step >= kFirst) make(columns, step, upper, lower);
             columns.move();
         }
@@ -269,8 +274,8 @@ struct StripOfSteps {
   private:
     CVCLI_FN void make(const typename Filter::Columns& columns, int step, To& upper,
                        To& lower) const {
-        Words<kWords> results[Shape::kHalves][kStepRows];
-        columns.make(filter, StepAt<Rooms>{rooms, step, (step - kFirst) * kStepRows}, results);
+        Words<kWords> results[Shape::kHalves][Shape::kRows];
+        columns.make(filter, StepAt<Rooms>{rooms, step, (step - kFirst) * Shape::kRows}, results);
         uint8_t* staged = reinterpret_cast<uint8_t*>(middle.four);
         upper.put(results[0], staged);
         if constexpr (Shape::kHalves > 1) lower.put(results[Shape::kHalves - 1], staged);
@@ -281,7 +286,6 @@ struct StripOfSteps {
 template <class Shape, class Filter, class W, class Params>
 CVCLI_FN void filter_strips(const W& work, const Each<Params>& each) {
     using Strips = StripOfSteps<Shape, Filter, W>;
-    static_assert(Shape::kRows == kStepRows, "a step takes as many rows as it makes");
     __shared__ __align__(16) uint8_t room[Strips::Rooms::kCount * Shape::kBytes];
     __shared__ typename Strips::Room middle;
     for_each_strip<Shape>(
@@ -290,9 +294,9 @@ CVCLI_FN void filter_strips(const W& work, const Each<Params>& each) {
             const Image src = work.src(index);
             const auto reader = work.reader(src, index);
             const Filter filter(params, place);
-            const int32_t y = place.source_y + Shape::kRadiusY - Strips::kFirst * kStepRows;
+            const int32_t y = place.source_y + Shape::kRadiusY - Strips::kFirst * Shape::kRows;
             typename Strips::From source(reader, params.frame, params.edges, y, place.source_x,
-                                         dst.width - place.x);
+                                         dst.width - place.x, room);
             const int column = threadIdx.x * Strips::kWords;
             typename Strips::To upper(work, dst, place, 0, column, 0);
             typename Strips::To lower(work, dst, place, Shape::kHalves - 1, column, 0);

@@ -41,7 +41,8 @@ class Sink {
           rows_(smaller(dst.height - y_, Shape::kHeight)),
           left_((int64_t{dst.width} - x_) * Shape::kPixel) {
         const bool aligned = ((address(dst.data) | dst.row_pitch) & (4 * N - 1)) == 0;
-        direct_ = kept(kPlain && aligned && left_ >= Shape::kRow ? 1 : 0);
+        const bool near = dst.row_pitch >= 0 && dst.row_pitch < 1ll << 28;
+        direct_ = kept(kPlain && aligned && near && left_ >= Shape::kRow ? 1 : 0);
         mine_ = column < Shape::kRow / 4;
         to_ = kept(begin(y_ + row) + column * 4);
     }
@@ -49,10 +50,12 @@ class Sink {
     // All threads come here together. `room` takes all rows, unless they are stored as they are.
     CVCLI_FN void put(const Words<N> (&results)[Rows], uint8_t* room) {
         if (direct_ && rows_ >= All) {
-            uint8_t* to = to_;
+            const uint32_t pitch = static_cast<uint32_t>(dst_.row_pitch);
+            if (mine_) {
 #pragma unroll
-            for (int r = 0; r < Rows; ++r, to += dst_.row_pitch) {
-                if (mine_) store_words<N>(to, results[r]);
+                for (int r = 0; r < Rows; ++r) {
+                    store_words<N>(in_global(to_) + uint64_t{pitch} * r, results[r]);
+                }
             }
         } else {
             __syncthreads();
