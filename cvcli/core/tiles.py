@@ -13,7 +13,7 @@ UNROLLED = 7
 _WIDE, _NARROW = (480, 128), (240, 64)
 # Rows of a half that a block reads at a time, and makes in all.
 _ROWS = {1: 8, 2: 8}
-_HEIGHTS = {1: 72, 2: 24}
+_HEIGHTS = {1: 40, 2: 24}
 
 _BLOCKS = ((2, 7), (3, 6), (4, 5), (UNROLLED + 1, 4))
 
@@ -57,7 +57,7 @@ def strip_of(image: ImageSpec, radius_y: int, *, halves: int = 1) -> Tile:
     # The more rows a thread keeps and loads, the more registers it needs.
     blocks = next(blocks for most, blocks in _BLOCKS if radius_y + halves - 1 <= most)
     samples, threads = _WIDE if image.dtype == "uint8" else _NARROW
-    width, height = samples // image.channels, _HEIGHTS[halves] if radius_y <= 4 else 120
+    width, height = samples // image.channels, _HEIGHTS[halves] if radius_y <= 4 else 136
     return Tile(width, height, threads, halves, _ROWS[halves], blocks * 128 // threads)
 
 
