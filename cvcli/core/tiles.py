@@ -13,7 +13,7 @@ UNROLLED = 7
 _WIDE, _NARROW = (480, 128), (240, 64)
 # Rows of a half that a block reads at a time, and makes in all.
 _ROWS = {1: 8, 2: 8}
-_HEIGHTS = {1: 40, 2: 24}
+_HEIGHTS = {1: 64, 2: 24}
 
 _BLOCKS = ((2, 7), (3, 6), (4, 5), (UNROLLED + 1, 4))
 
