@@ -35,7 +35,7 @@ class Tap(Structure):
         ("dy", c_int32),
         ("dx", c_int32),
         ("weight", c_float),
-        ("reserved", c_int32),
+        ("whole", c_int32),
     )
 
 

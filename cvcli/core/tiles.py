@@ -1,4 +1,4 @@
-"""Sizes of the tiles that blocks of threads filter; ``kernels/core/tile_cuda.h`` relies on them."""
+"""Sizes of what blocks of threads filter; ``kernels/core/strip_cuda.h`` relies on them."""
 
 from __future__ import annotations
 
@@ -9,62 +9,63 @@ from cvcli.core.spec import ITEMSIZE, ImageSpec
 UNROLLED = 7
 """The largest radius that kernels are compiled for; larger ones are loops."""
 
-# What a block has to find out before its first tile is shared by the next.
-_TURNS = 2
-# Rows that a block reads at a time. A round number, so that threads share the work on them evenly.
-_ROWS = 64
+# Samples of a row of a strip, of bytes and of others, and the threads of a block.
+_WIDE, _NARROW = (480, 128), (240, 64)
+# Rows of a half that a block reads at a time, and makes in all.
+_ROWS = {1: 8, 2: 8}
+_HEIGHTS = {1: 64, 2: 24}
+
+_BLOCKS = ((2, 7), (3, 6), (4, 5), (UNROLLED + 1, 4))
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Width and height in pixels of what a block makes at a time, its threads, and its turns.
+    """Width and height in pixels of what a block makes, and its threads.
 
-    A block makes a tile below the other in as many turns.
+    Of ``halves`` parts, each ``height`` rows below the one before, threads make rows together.
     """
 
     width: int
     height: int
     threads: int
-    turns: int
+    halves: int = 1
+    rows: int = 0
+    """Of each half, that a block reads at a time."""
+    blocks: int = 0
+    """Least blocks a multiprocessor should hold, 0 to leave it to the compiler."""
 
     @property
     def extent(self) -> tuple[int, int]:
         """Width and height of all that a block makes."""
-        return self.width, self.height * self.turns
+        return self.width, self.height * self.halves
 
     @property
     def template(self) -> tuple[int, int, int]:
         """What kernels are compiled for."""
-        return self.width, self.height, self.turns
+        return self.halves, self.height, self.rows
 
 
-LONG = Tile(16, 32, 256, 1)
+LONG = Tile(16, 32, 256)
 """The tile of filters along axes whose radius is no longer unrolled."""
 
 
-def samples_of(image: ImageSpec) -> int:
-    """Return how many samples of a row a tile has: whole pixels in whole 16-byte chunks."""
-    thirds = image.channels == 3
-    if ITEMSIZE[image.dtype] == 1:
-        return 96 if thirds else 128
-    return 48 if thirds else 64
+def strip_of(image: ImageSpec, radius_y: int, *, halves: int = 1) -> Tile:
+    """Return the strip of a filter along axes, whose window reaches so far up and down.
 
-
-def tile_of(image: ImageSpec, radius_x: int, radius_y: int) -> Tile:
-    """Return the tile of a filter along axes, whose window reaches so far on both sides.
-
-    Its rows are shared by 8 or 16 groups of threads.
+    A block goes down it in steps, the more the more rows it has to read beside its own.
     """
-    groups = 8 if ITEMSIZE[image.dtype] == 1 else 16
-    rows = (_ROWS - 2 * radius_y) // groups * groups
-    return Tile(samples_of(image) // image.channels, rows, threads_of(image), _TURNS)
+    # The more rows a thread keeps and loads, the more registers it needs.
+    blocks = next(blocks for most, blocks in _BLOCKS if radius_y + halves - 1 <= most)
+    samples, threads = _WIDE if image.dtype == "uint8" else _NARROW
+    width, height = samples // image.channels, _HEIGHTS[halves] if radius_y <= 4 else 136
+    return Tile(width, height, threads, halves, _ROWS[halves], blocks * 128 // threads)
 
 
-def dense_tile_of(image: ImageSpec) -> Tile:
-    """Return the tile of a small dense filter; its rows are shared by 16 or 32 groups."""
-    return Tile(samples_of(image) // image.channels, _ROWS, threads_of(image), _TURNS)
+def pairs_of(image: ImageSpec) -> int:
+    """Return how many halves a strip has if two integers of 16 bits fit a word."""
+    return 1 if ITEMSIZE[image.dtype] == 4 else 2
 
 
-def threads_of(image: ImageSpec) -> int:
-    """Return how many threads make a tile, so that each has as much to do."""
-    return 192 if image.channels == 3 else 256
+def median_strip_of(image: ImageSpec) -> Tile:
+    """Return the strip of a small median, of which a thread has one column of samples."""
+    return Tile(_NARROW[0] // image.channels, 48, 256, pairs_of(image), 8, 3)

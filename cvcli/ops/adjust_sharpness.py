@@ -20,5 +20,5 @@ def adjust_sharpness(
     but for its outermost pixels, which stay; the result is v + (1 - factor) * (smooth - v),
     rounded half to even where torchvision cuts off. All channels are treated alike, alpha too.
     """
-    rows = [[(5 if (y, x) == (1, 1) else 1) / 13 for x in range(3)] for y in range(3)]
-    return Dense(image, edges_of(image, "replicate"), rows, amount=1 - factor)
+    rows = (1, 1, 1), (1, 5, 1), (1, 1, 1)
+    return Dense(image, edges_of(image, "replicate"), rows, amount=1 - factor, divisor=13)

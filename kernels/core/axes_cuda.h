@@ -1,174 +1,59 @@
-// Filters along rows, then columns, on the GPU: a tile's rows become floats in shared memory, and
-// a thread makes several results of a row, or of four columns, from what it has read once.
+// Filters along rows, then columns, on the GPU.
 #pragma once
 
-#include "core/tile_cuda.h"
+#include "core/strip_steps_cuda.h"
 
 namespace cvcli {
 
-// A byte or a word of a register as a float, at full rate: it becomes the end of 2^23's mantissa.
-template <class T>
-CVCLI_FN float float_at(uint32_t word, int sample) {
-    constexpr uint32_t big = 0x4b000000u;
-    if constexpr (sizeof(T) == 1) {
-        return float_of(__byte_perm(word, big, 0x7440 | sample)) - 8388608.0f;
-    } else if constexpr (sizeof(T) == 2) {
-        return float_of(__byte_perm(word, big, sample ? 0x7432 : 0x7410)) - 8388608.0f;
-    } else {
-        return float_of(word);
-    }
-}
+// Four columns of a strip and what a thread keeps of them: as many rows as it needs beside the
+// new ones, those of the last step first.
+template <class Shape, class V>
+struct FourColumns {
+    using Room = Middle<V, Shape::kRows, Shape::kColumns, 0>;
+    static constexpr int kKept = 2 * Shape::kRadiusY;
+    V v[4][kKept + Shape::kRows] = {};
+    const FourOf<V>* from[2];  // of an even row and of an odd one
 
-// N words that lie 16-byte aligned in shared memory.
-template <int N>
-CVCLI_FN void read_words(const uint8_t* from, uint32_t (&words)[N]) {
-    static_assert(N % 4 == 0, "whole chunks");
+    CVCLI_FN FourColumns(const Room& middle) {
 #pragma unroll
-    for (int i = 0; i < N; i += 4) {
-        const uint4 chunk = *reinterpret_cast<const uint4*>(from + 4 * i);
-        words[i] = chunk.x;
-        words[i + 1] = chunk.y;
-        words[i + 2] = chunk.z;
-        words[i + 3] = chunk.w;
+        for (int odd = 0; odd < 2; ++odd) {
+            from[odd] = kept_place(middle.four + Room::place(odd, own_column<Shape>()));
+        }
     }
-}
-
-// Samples of a row of a tile as floats: `count` of them from group g of G samples on, and those
-// that the radius reaches on either side.
-template <class Shape, int G>
-struct LineOf {
-    using T = typename Shape::Sample;
-    static constexpr int kReach = Shape::kRadiusX * Shape::kChannels;
-    static constexpr int kCount = G + 2 * kReach;
-    static constexpr int kWords = (2 * Shape::kPad + G * int(sizeof(T))) / 4;
-    float v[kCount];
-    CVCLI_FN void read(const uint8_t* row, int group) {
-        uint32_t words[kWords];
-        read_words(row + group * G * int(sizeof(T)), words);
-        constexpr int first = Shape::kPad / int(sizeof(T)) - kReach;
-        constexpr int each = 4 / int(sizeof(T));
+    template <class Filter>
+    CVCLI_FN void take(const Filter&) {
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) {
-            v[i] = float_at<T>(words[(first + i) / each], (first + i) % each);
+        for (int r = 0; r < Shape::kRows; ++r) {
+            const FourOf<V> four = from[r % 2][r / 2 * 2 * Room::kPitch];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) v[i][kKept + r] = four.v[i];
+        }
+    }
+    // Through filter.column(values, results), and four of a row through filter.finish(values,
+    // the image's own samples, words).
+    template <class Filter, class At, int H, int N>
+    CVCLI_FN void make(const Filter& filter, const At& at,
+                       Words<N> (&results)[H][Shape::kRows]) const {
+        V values[4][Shape::kRows];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) filter.column(v[i], values[i]);
+#pragma unroll
+        for (int r = 0; r < Shape::kRows; ++r) {
+            const V four[4] = {values[0][r], values[1][r], values[2][r], values[3][r]};
+            Words<N> words[H];
+            filter.finish(four, [&](int i) { return at.own(r, i); }, words);
+#pragma unroll
+            for (int h = 0; h < H; ++h) results[h][r] = words[h];
+        }
+    }
+    CVCLI_FN void move() {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+#pragma unroll
+            for (int k = 0; k < kKept; ++k) v[i][k] = v[i][k + Shape::kRows];
         }
     }
 };
-
-// Four samples of a row of floats lie in one chunk. Which one keeps the chunks that neighbouring
-// threads write, two, four or eight apart, in different banks; Count is how many a row has.
-template <int Count>
-CVCLI_FN int chunk_place(int chunk) {
-    return chunk ^ (chunk >> 3 & (Count % 8 == 0 ? 7 : 3));
-}
-
-// How many results a thread makes of a row at once: the wider the filter, the more of them share
-// what it has to read.
-template <class Shape>
-constexpr int kLineSamples = sizeof(typename Shape::Sample) == 4                           ? 8
-                             : sizeof(typename Shape::Sample) == 1 && Shape::kRadiusX >= 5 ? 32
-                                                                                           : 16;
-
-// The tile's rows through filter.line(floats, results).
-template <class Shape, class Filter>
-CVCLI_FN void filter_lines(const Filter& filter, const uint8_t* room, float* middle) {
-    constexpr int G = kLineSamples<Shape>;
-    constexpr int samples = Shape::kWidth * Shape::kChannels, groups = samples / G;
-    static_assert(samples % G == 0 && G % 4 == 0, "rows are whole groups");
-#pragma unroll 1
-    for (int i = threadIdx.x; i < groups * Shape::kRows; i += Shape::kThreads) {
-        const int row = i / groups, group = i % groups;
-        LineOf<Shape, G> line;
-        line.read(room + row * Shape::kPitch, group);
-        float sums[G];
-        filter.line(line.v, sums);
-#pragma unroll
-        for (int q = 0; q < G / 4; ++q) {
-            const int chunk = chunk_place<samples / 4>(group * (G / 4) + q);
-            *reinterpret_cast<float4*>(middle + row * samples + 4 * chunk) = {
-                sums[4 * q], sums[4 * q + 1], sums[4 * q + 2], sums[4 * q + 3]};
-        }
-    }
-}
-
-// Four results as they lie in memory; of each only as many bits as a sample has count.
-template <class T>
-CVCLI_FN Words<sizeof(T)> packed(const uint32_t (&v)[4]) {
-    if constexpr (sizeof(T) == 1) {
-        const uint32_t low = __byte_perm(v[0], v[1], 0x0040);
-        return {{__byte_perm(low, __byte_perm(v[2], v[3], 0x0040), 0x5410)}};
-    } else if constexpr (sizeof(T) == 2) {
-        return {{__byte_perm(v[0], v[1], 0x5410), __byte_perm(v[2], v[3], 0x5410)}};
-    } else {
-        return {{v[0], v[1], v[2], v[3]}};
-    }
-}
-
-template <class T>
-CVCLI_FN uint32_t sample_bits(T sample) {
-    if constexpr (sizeof(T) == 4) return bits_of(sample);
-    return static_cast<uint32_t>(sample);
-}
-
-// The tile's columns through filter.column(sums, results), and each result through
-// filter.sample(value, the image's own sample), which gives its bits.
-template <class Shape, class Filter>
-CVCLI_FN void filter_columns(
-    const Filter& filter, const uint8_t* room, const float* middle,
-    Words<sizeof(typename Shape::Sample)> (
-        &results)[Columns<Shape, sizeof(typename Shape::Sample)>::kRounds]) {
-    using T = typename Shape::Sample;
-    using Own = Columns<Shape, sizeof(T)>;
-    constexpr int samples = Shape::kWidth * Shape::kChannels;
-    constexpr int rounds = Own::kRounds, reach = rounds + 2 * Shape::kRadiusY;
-    const int column = Own::column(), first = Own::row();
-    float window[4][reach];
-#pragma unroll
-    for (int k = 0; k < reach; ++k) {
-        const int row = first + k;
-        const float4 four = *reinterpret_cast<const float4*>(middle + row * samples +
-                                                             4 * chunk_place<samples / 4>(column));
-        window[0][k] = four.x;
-        window[1][k] = four.y;
-        window[2][k] = four.z;
-        window[3][k] = four.w;
-    }
-    float values[4][rounds];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) filter.column(window[i], values[i]);
-#pragma unroll
-    for (int r = 0; r < rounds; ++r) {
-        uint32_t four[4];
-        const int row = first + r + Shape::kRadiusY;
-        const T* own = reinterpret_cast<const T*>(room + row * Shape::kPitch + Shape::kPad);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            four[i] = filter.sample(values[i][r], [&] { return float(own[4 * column + i]); });
-        }
-        results[r] = packed<T>(four);
-    }
-}
-
-// A whole launch: Filter(params) is made for each tile.
-template <class Shape, class Filter, class W, class Params>
-CVCLI_FN void filter_axes(const W& work, const Each<Params>& each) {
-    using T = typename Shape::Sample;
-    constexpr int words = sizeof(T);
-    __shared__ __align__(16) uint8_t room[Shape::kBytes];
-    __shared__ __align__(16) float middle[Shape::kRows * Shape::kWidth * Shape::kChannels];
-    for_each_place<Shape>(
-        work, each,
-        [&](int32_t index, const Image& dst, const Params& params, const TilePlace& place) {
-            const Image src = work.src(index);
-            const Filter filter(params);
-            load_tile<Shape>(work.reader(src, index), room, place, params.frame, params.edges);
-            __syncthreads();
-            filter_lines<Shape>(filter, room, middle);
-            __syncthreads();
-            Words<words> results[Columns<Shape, words>::kRounds];
-            filter_columns<Shape>(filter, room, middle, results);
-            store_results<Shape, words>(work, dst, place, room, results);
-        });
-}
 
 // The same for any radius, a thread a pixel: rows are read where they lie. Filter gives
 // start(value), add(sum, k, low + high) for k = 1 to radius, along x and y, and finish(sum, own).

@@ -145,4 +145,61 @@ CVCLI_FN K median_of_columns(const K (&v)[5][5]) {
     return median_of_3(left[5], left[6], left[7]);
 }
 
+// Merges two and two that are in order; three and three; five and five: what is at even places and
+// what is at odd ones is merged, and then neighbours are put in order (Batcher, "Sorting networks
+// and their applications", 1968).
+template <class K>
+CVCLI_FN void merge(const K (&a)[2], const K (&b)[2], K (&v)[4]) {
+    v[0] = a[0], v[1] = b[0], v[2] = a[1], v[3] = b[1];
+    order(v[0], v[1]);
+    order(v[2], v[3]);
+    order(v[1], v[2]);
+}
+template <class K>
+CVCLI_FN void merge(const K (&a)[3], const K (&b)[3], K (&v)[6]) {
+    K even[4];
+    merge<K>({a[0], a[2]}, {b[0], b[2]}, even);
+    v[0] = even[0], v[1] = even[1], v[3] = even[2], v[5] = even[3];
+    v[2] = a[1], v[4] = b[1];
+    order(v[2], v[4]);
+    order(v[1], v[2]);
+    order(v[3], v[4]);
+}
+template <class K>
+CVCLI_FN void merge(const K (&a)[5], const K (&b)[5], K (&v)[10]) {
+    K even[6], odd[4];
+    merge<K>({a[0], a[2], a[4]}, {b[0], b[2], b[4]}, even);
+    merge<K>({a[1], a[3]}, {b[1], b[3]}, odd);
+    v[0] = even[0], v[9] = even[5];
+    CVCLI_UNROLL
+    for (int i = 0; i < 4; ++i) {
+        v[2 * i + 1] = even[i + 1];
+        v[2 * i + 2] = odd[i];
+        order(v[2 * i + 1], v[2 * i + 2]);
+    }
+}
+
+// Of two tens in order together: the six that can be in the middle of all once five more join.
+template <class K>
+CVCLI_FN void middle_six(const K (&a)[10], const K (&b)[10], K (&six)[6]) {
+    K even[10], odd[10];
+    merge<K>({a[0], a[2], a[4], a[6], a[8]}, {b[0], b[2], b[4], b[6], b[8]}, even);
+    merge<K>({a[1], a[3], a[5], a[7], a[9]}, {b[1], b[3], b[5], b[7], b[9]}, odd);
+    CVCLI_UNROLL
+    for (int i = 0; i < 3; ++i) {
+        six[2 * i] = even[i + 4];
+        six[2 * i + 1] = odd[i + 3];
+        order(six[2 * i], six[2 * i + 1]);
+    }
+}
+
+// The sixth of six and five in order: as many of them as from the one are not from the other.
+template <class K>
+CVCLI_FN K sixth(const K (&six)[6], const K (&five)[5]) {
+    K found = six[5];
+    CVCLI_UNROLL
+    for (int i = 0; i < 5; ++i) found = lower(found, higher(six[4 - i], five[i]));
+    return found;
+}
+
 }  // namespace cvcli

@@ -1,142 +1,106 @@
-// The rectangle pattern on the GPU: whole words of samples are compared, extremes of 1, 2, 4, ...
-// samples made from one another in registers.
+// The rectangle pattern on the GPU: two rows of integers a word, extremes of pairs shared by
+// neighbours.
 #pragma once
 
 #include "core/axes_cuda.h"
 
 namespace cvcli {
 
-// The extremes of two halves of a word each.
-template <bool Largest>
-CVCLI_FN uint32_t pick_halves(uint32_t a, uint32_t b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && !defined(CVCLI_EMULATED)
-    uint32_t picked;
-    if constexpr (Largest) {
-        asm("max.u16x2 %0, %1, %2;" : "=r"(picked) : "r"(a), "r"(b));
-    } else {
-        asm("min.u16x2 %0, %1, %2;" : "=r"(picked) : "r"(a), "r"(b));
-    }
-    return picked;
-#else
-    return Largest ? __vmaxu2(a, b) : __vminu2(a, b);
-#endif
-}
-
-// The extremes of the samples of a word each; floats are keys by now.
-template <class T, bool Largest>
-CVCLI_FN uint32_t pick_word(uint32_t a, uint32_t b) {
-    if constexpr (sizeof(T) == 1) {
-        // A half's upper byte decides whatever the lower one is.
-        const uint32_t odd = pick_halves<Largest>(a, b);
-        const uint32_t even = pick_halves<Largest>(a << 8, b << 8);
-        return __byte_perm(even, odd, 0x7351);
-    } else if constexpr (sizeof(T) == 2) {
-        return pick_halves<Largest>(a, b);
-    } else {
-        const int32_t x = static_cast<int32_t>(a), y = static_cast<int32_t>(b);
-        return static_cast<uint32_t>(Largest ? larger(x, y) : smaller(x, y));
-    }
-}
-
-// The word that lies `bytes` after word i.
-template <int N>
-CVCLI_FN uint32_t word_after(const uint32_t (&words)[N], int i, int bytes) {
-    const int whole = i + bytes / 4;
-    const uint32_t low = words[smaller(whole, N - 1)], high = words[smaller(whole + 1, N - 1)];
-    return bytes % 4 == 0 ? low : __funnelshift_r(low, high, bytes % 4 * 8);
-}
-
-// words[i] becomes the extreme of `Length` samples that lie `Step` bytes apart, the first in it.
-// Words near the end lack what comes after them.
-template <class T, bool Largest, int Length, int Step, int N>
-CVCLI_FN void pick_run(uint32_t (&words)[N]) {
-    constexpr int last = Length >= 8 ? 8 : Length >= 4 ? 4 : Length >= 2 ? 2 : 1;
-#pragma unroll
-    for (int size = 1; size < last; size *= 2) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            words[i] = pick_word<T, Largest>(words[i], word_after(words, i, size * Step));
-        }
-    }
-    // Two that overlap cover what is left.
-    if constexpr (Length > last) {
-#pragma unroll
-        for (int i = 0; i < N; ++i) {
-            words[i] =
-                pick_word<T, Largest>(words[i], word_after(words, i, (Length - last) * Step));
-        }
-    }
-}
-
 CVCLI_FN uint32_t key_word(uint32_t word) {
     return static_cast<uint32_t>(key_of(float_of(word)));
 }
 
-// The tile's rows, 16 bytes of results a thread and turn.
+// Values are pairs of rows, a byte as the upper one of a half: it decides whatever lies below it.
+// Those of floats are keys.
 template <class Shape, bool Largest>
-CVCLI_FN void pick_lines(const uint8_t* room, uint8_t* middle) {
+struct Extremes {
     using T = typename Shape::Sample;
-    constexpr int groups = Shape::kRow / kChunk, words = (2 * Shape::kPad + kChunk) / 4;
-    constexpr int lead = Shape::kPad - Shape::kRadiusX * Shape::kPixel;
-    constexpr int count = words - lead / 4;
-#pragma unroll 1
-    for (int i = threadIdx.x; i < groups * Shape::kRows; i += Shape::kThreads) {
-        const int row = i / groups, group = i % groups;
-        uint32_t all[words], own[count];
-        read_words(room + row * Shape::kPitch + group * kChunk, all);
-#pragma unroll
-        for (int k = 0; k < count; ++k) own[k] = word_after(all, k, lead);
-        if constexpr (sizeof(T) == 4) {
-#pragma unroll
-            for (int k = 0; k < count; ++k) own[k] = key_word(own[k]);
-        }
-        pick_run<T, Largest, 2 * Shape::kRadiusX + 1, Shape::kPixel>(own);
-        *reinterpret_cast<uint4*>(middle + row * Shape::kRow + group * kChunk) = {own[0], own[1],
-                                                                                  own[2], own[3]};
-    }
-}
+    using Value = uint32_t;
+    static constexpr int C = Shape::kChannels;
+    using Columns = FourColumns<Shape, Value>;
+    static constexpr int kLine = line_samples<Shape>();
+    static constexpr int kReach = Shape::kRadiusX * C, kSide = 0;
+    static constexpr bool kOwn = false;
 
-// The tile's columns, a word wide.
-template <class Shape, bool Largest>
-CVCLI_FN void pick_columns(const uint8_t* middle, Words<1> (&results)[Columns<Shape, 1>::kRounds]) {
-    using T = typename Shape::Sample;
-    using Own = Columns<Shape, 1>;
-    constexpr int reach = Own::kRounds + 2 * Shape::kRadiusY;
-    uint32_t words[reach];
-#pragma unroll
-    for (int k = 0; k < reach; ++k) {
-        const int row = Own::row() + k;
-        words[k] = reinterpret_cast<const uint32_t*>(middle + row * Shape::kRow)[Own::column()];
-    }
-    pick_run<T, Largest, 2 * Shape::kRadiusY + 1, 4>(words);
-#pragma unroll
-    for (int r = 0; r < Own::kRounds; ++r) {
-        results[r].v[0] = words[r];
-        if constexpr (sizeof(T) == 4) {
-            results[r].v[0] = bits_of(value_of(static_cast<int32_t>(words[r])));
+    CVCLI_FN Extremes(const RectangleParams&, const StripPlace&) {}
+    template <int H, int N>
+    CVCLI_FN static Value value(const uint32_t (&words)[H][N], int i) {
+        static_assert(H == (sizeof(T) == 4 ? 1 : 2), "integers come in pairs");
+        if constexpr (sizeof(T) == 1) {
+            return __byte_perm(words[0][i / 4], words[1][i / 4], (i % 4) * 0x1111 + 0x4400);
+        } else if constexpr (sizeof(T) == 2) {
+            return pair_at<T>(words[0][i / 2], words[1][i / 2], i % 2);
+        } else {
+            return key_word(words[0][i]);
         }
     }
-}
+    template <int N, int G>
+    CVCLI_FN void line(const Value (&v)[N], Value (&picked)[G]) const {
+        pick_runs<2 * Shape::kRadiusX + 1, C, C>(v, picked);
+    }
+    template <int N, int R>
+    CVCLI_FN void column(const Value (&v)[N], Value (&picked)[R]) const {
+        pick_runs<2 * Shape::kRadiusY + 1, 1, 1>(v, picked);
+    }
+    template <class Own, int H, int N>
+    CVCLI_FN void finish(const Value (&v)[4], const Own&, Words<N> (&words)[H]) const {
+        if constexpr (sizeof(T) == 4) {
+            uint32_t bits[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) bits[i] = bits_of(value_of(static_cast<int32_t>(v[i])));
+            words[0] = packed<T>(bits);
+        } else if constexpr (sizeof(T) == 2) {
+            unpair<T>(v, words);
+        } else {
+            const uint32_t left = __byte_perm(v[0], v[1], 0x7351);
+            const uint32_t right = __byte_perm(v[2], v[3], 0x7351);
+            words[0] = {{__byte_perm(left, right, 0x5410)}};
+            words[1] = {{__byte_perm(left, right, 0x7632)}};
+        }
+    }
 
-template <int RX, int RY, int TW, int TH, int Turns, int Largest, class W>
+  private:
+    CVCLI_FN static Value pick(Value a, Value b) {
+        if constexpr (sizeof(T) < 4) return pick_halves<Largest>(a, b);
+        const int32_t x = static_cast<int32_t>(a), y = static_cast<int32_t>(b);
+        return static_cast<uint32_t>(Largest ? larger(x, y) : smaller(x, y));
+    }
+    // picked[i] becomes the extreme of `Length` values from v[i] on that lie Step apart, for those
+    // i whose rest by Step is below Width. Of an odd number of them, two neighbours share all but
+    // one.
+    template <int Length, int Step, int Width, int N, int M>
+    CVCLI_FN static void pick_runs(const Value (&v)[N], Value (&picked)[M]) {
+        constexpr int reach = (Length - 1) * Step;
+        Value some[N] = {}, shared[N] = {};
+        if constexpr (Length > 2 && Length % 2 == 1) {
+#pragma unroll
+            for (int i = 0; i + 2 * Step < N; ++i) some[i] = pick(v[i + Step], v[i + 2 * Step]);
+            pick_runs<Length / 2, 2 * Step, Width>(some, shared);
+        } else if constexpr (Length > 2) {
+            pick_runs<Length / 2, Step, Width>(v, some);
+        }
+#pragma unroll
+        for (int i = 0; i < M && i + reach < N; ++i) {
+            if (i % Step >= Width) continue;
+            const bool second = i / Step % 2 == 1;
+            if constexpr (Length == 1) {
+                picked[i] = v[i];
+            } else if constexpr (Length == 2) {
+                picked[i] = pick(v[i], v[i + Step]);
+            } else if constexpr (Length % 2 == 0) {
+                picked[i] = pick(some[i], some[i + Length / 2 * Step]);
+            } else {
+                picked[i] = second ? pick(shared[i - Step], v[i + reach]) : pick(v[i], shared[i]);
+            }
+        }
+    }
+};
+
+template <int RX, int RY, int Halves, int Height, int Rows, int Largest, class W>
 CVCLI_FN void rectangle(const W& work, const Each<RectangleParams>& each) {
     using In = typename W::In;
-    using Shape = Tile<typename In::Sample, In::kChannels, RX, RY, TW, TH, Turns>;
-    __shared__ __align__(16) uint8_t room[Shape::kBytes];
-    __shared__ __align__(16) uint8_t middle[Shape::kRows * Shape::kRow];
-    for_each_place<Shape>(work, each,
-                          [&](int32_t index, const Image& dst, const RectangleParams& params,
-                              const TilePlace& place) {
-                              const Image src = work.src(index);
-                              load_tile<Shape>(work.reader(src, index), room, place, params.frame,
-                                               params.edges);
-                              __syncthreads();
-                              pick_lines<Shape, Largest != 0>(room, middle);
-                              __syncthreads();
-                              Words<1> results[Columns<Shape, 1>::kRounds];
-                              pick_columns<Shape, Largest != 0>(middle, results);
-                              store_results<Shape, 1>(work, dst, place, room, results);
-                          });
+    using Shape = Strip<typename In::Sample, In::kChannels, RX, RY, Halves, Height, Rows>;
+    filter_strips<Shape, Extremes<Shape, Largest != 0>>(work, each);
 }
 
 }  // namespace cvcli

@@ -13,19 +13,43 @@ CVCLI_FN uint32_t bounded_bits(float value) {
     return bits_of(value + 12582912.0f);
 }
 
+// Bytes count 2^-149 each as the lowest bits of floats, so that they need no conversion; weights of
+// rows make them 2^-22 times what they are, and those of columns the rest. Powers of two change no
+// rounding.
+template <class T>
+constexpr float kRowScale = sizeof(T) == 1 ? 170141183460469231731687303715884105728.0f : 1.0f;
+template <class T>
+constexpr float kColumnScale = sizeof(T) == 1 ? 4194304.0f : 1.0f;
+
 template <class Shape, bool Sharpens>
 struct Weights {
     using T = typename Shape::Sample;
+    using Value = float;
     static constexpr int RX = Shape::kRadiusX, RY = Shape::kRadiusY, C = Shape::kChannels;
+    using Columns = FourColumns<Shape, Value>;
+    static constexpr int kLine = line_samples<Shape>();
+    static constexpr int kReach = RX * C, kSide = 0;
+    static constexpr bool kOwn = Sharpens;
     float half_x[RX + 1];
     float half_y[RY + 1];
     float amount;
 
-    CVCLI_FN explicit Weights(const SeparableParams& params) : amount(params.amount) {
+    CVCLI_FN Weights(const SeparableParams& params, const StripPlace&) : amount(params.amount) {
 #pragma unroll
-        for (int k = 0; k <= RX; ++k) half_x[k] = read_only(params.half_x + k);
+        for (int k = 0; k <= RX; ++k) half_x[k] = few(read_only(params.half_x + k) * kRowScale<T>);
 #pragma unroll
-        for (int k = 0; k <= RY; ++k) half_y[k] = read_only(params.half_y + k);
+        for (int k = 0; k <= RY; ++k) {
+            half_y[k] = few(read_only(params.half_y + k) * kColumnScale<T>);
+        }
+    }
+    // Many weights would take too many registers.
+    CVCLI_FN static float few(float weight) { return RX + RY > 4 ? weight : kept(weight); }
+    template <int N>
+    CVCLI_FN static float value(const uint32_t (&words)[1][N], int i) {
+        constexpr int each = 4 / int(sizeof(T));
+        if constexpr (sizeof(T) == 1)
+            return float_of(__byte_perm(words[0][i / 4], 0, 0x4440 | i % 4));
+        return float_at<T>(words[0][i / each], i % each);
     }
     template <int N, int G>
     CVCLI_FN void line(const float (&v)[N], float (&sums)[G]) const {
@@ -41,10 +65,18 @@ struct Weights {
             values[r] = weigh<T, RY>(half_y, [&](int k) { return v[r + RY + k]; });
         }
     }
-    template <class Own>
-    CVCLI_FN uint32_t sample(float value, const Own& own) const {
-        if constexpr (Sharpens) return sample_bits(to_sample<T>(unsharp(own(), value, amount)));
-        return bounded_bits<T>(value);
+    template <class Own, int N>
+    CVCLI_FN void finish(const float (&four)[4], const Own& own, Words<N> (&words)[1]) const {
+        uint32_t bits[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if constexpr (Sharpens) {
+                bits[i] = sample_bits(to_sample<T>(unsharp(own(i), four[i], amount)));
+            } else {
+                bits[i] = bounded_bits<T>(four[i]);
+            }
+        }
+        words[0] = packed<T>(bits);
     }
 };
 
@@ -69,15 +101,15 @@ struct LongWeights {
 };
 
 // RX < 0: any radius.
-template <int RX, int RY, int TW, int TH, int Turns, int Sharpens, class W>
+template <int RX, int RY, int Halves, int Height, int Rows, int Sharpens, class W>
 CVCLI_FN void separable(const W& work, const Each<SeparableParams>& each) {
     using In = typename W::In;
     using T = typename In::Sample;
     if constexpr (RX < 0) {
         filter_long_axes<LongWeights<T>>(work, each);
     } else {
-        using Shape = Tile<T, In::kChannels, RX, RY, TW, TH, Turns>;
-        filter_axes<Shape, Weights<Shape, Sharpens != 0>>(work, each);
+        using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, Rows>;
+        filter_strips<Shape, Weights<Shape, Sharpens != 0>>(work, each);
     }
 }
 

@@ -61,12 +61,13 @@ CVCLI_FN float value_of(int32_t key) {
     return float_of(static_cast<uint32_t>(key ^ (key >> 31 & 0x7fffffff)));
 }
 
-// One tap of a dense filter: its place from the middle on, and its weight.
+// One tap of a dense filter: its place from the middle on, and its weight, also as a whole number
+// where all of them are some.
 struct Tap {
     int32_t dy;
     int32_t dx;
     float weight;
-    int32_t reserved;
+    int32_t whole;
 };
 
 static_assert(sizeof(Tap) == 16, "Tap is packed by Python");

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
 from cvcli.core.stencil import Edges, EdgesParams
-from cvcli.core.tiles import LONG, UNROLLED, Tile, tile_of
+from cvcli.core.tiles import LONG, UNROLLED, Tile, strip_of
 from cvcli.devices import params
 
 if TYPE_CHECKING:
@@ -43,7 +43,11 @@ class Box(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return tile_of(self.source, *self._radii) if self._unrolled else LONG
+        if not self._unrolled:
+            return LONG
+        # Sums of bytes fit 16 bits.
+        halves = 2 if self.source.dtype == "uint8" else 1
+        return strip_of(self.source, self._radii[1], halves=halves)
 
     @property
     def _unrolled(self) -> bool:
@@ -57,6 +61,10 @@ class Box(Pattern):
     @property
     def threads(self) -> int:  # type: ignore[override]
         return self._tile.threads
+
+    @property
+    def blocks(self) -> int:  # type: ignore[override]
+        return self._tile.blocks
 
     @property
     def tile(self) -> tuple[int, int]:

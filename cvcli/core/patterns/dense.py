@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
 from cvcli.core.stencil import Edges, EdgesParams, Tap
-from cvcli.core.tiles import Tile, dense_tile_of
+from cvcli.core.tiles import Tile, strip_of
 from cvcli.devices import params
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from cvcli.core.spec import ImageSpec
 
 _UNROLLED = 2
+# Sums of bytes by whole numbers that add up to this are well within 16 bits, negative ones too.
+_MOST = 64
 # The tile of filters of any taps, a thread a pixel.
-_PIXELS = Tile(32, 8, 256, 1)
+_PIXELS = Tile(32, 8, 256)
 
 
 class DenseParams(Structure):
@@ -32,16 +34,20 @@ class DenseParams(Structure):
         ("blends", c_int32),
         ("taps", c_void_p),
         ("amount", c_float),
-        ("reserved", c_int32),
+        ("share", c_float),
     )
 
 
 class Dense(Pattern):
     """The correlation with ``rows`` of weights, whose middle is at half their number, rounded down.
 
-    Products are added in the order of the rows in float32, those of weight 0 left out, and the
-    sum is rounded once. With an ``amount`` that rounded sum is what the result goes towards, that
-    far, from the sample; pixels on the edge of the image then stay as they are.
+    Weights are ``rows`` over ``divisor``. Products are added in the order of the rows in float32,
+    those of weight 0 left out, and the sum is rounded once. With an ``amount`` that rounded sum is
+    what the result goes towards, that far, from the sample; pixels on the edge of the image then
+    stay as they are.
+
+    Sums of few bytes by whole numbers are exact, in whichever arithmetic. A ``divisor`` must be
+    odd and small: the errors of float32 are then less than what lies between a sum and halfway.
     """
 
     name = "dense"
@@ -53,17 +59,28 @@ class Dense(Pattern):
         edges: Edges,
         rows: Sequence[Sequence[float]],
         amount: float | None = None,
+        divisor: int = 1,
     ) -> None:
         super().__init__(image, image)
-        self._edges, self._amount = edges, amount
+        self._edges, self._amount, self._divisor = edges, amount, divisor
         height, width = len(rows), len(rows[0])
         self._radii = width // 2, height // 2
         self._taps = [
-            Tap(dy - height // 2, dx - width // 2, weight)
+            Tap(dy - height // 2, dx - width // 2, weight / divisor, _whole(weight))
             for dy, row in enumerate(rows)
             for dx, weight in enumerate(row)
-            if c_float(weight).value
+            if c_float(weight / divisor).value
         ]
+        self._pairs = self._unrolled and image.dtype == "uint8" and self._fit_pairs(rows)
+
+    def _fit_pairs(self, rows: Sequence[Sequence[float]]) -> bool:
+        """Whether sums of bytes are whole numbers that fit 16 bits."""
+        weights = [weight for row in rows for weight in row]
+        if not all(weight == _whole(weight) for weight in weights):
+            return False
+        if self._amount is None:
+            return self._divisor == 1 and sum(map(abs, weights)) <= _MOST
+        return min(weights) >= 0 and sum(weights) == self._divisor <= _MOST
 
     @property
     def _unrolled(self) -> bool:
@@ -71,7 +88,9 @@ class Dense(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return dense_tile_of(self.source) if self._unrolled else _PIXELS
+        if not self._unrolled:
+            return _PIXELS
+        return strip_of(self.source, self._radii[1], halves=2 if self._pairs else 1)
 
     @property
     def _mask(self) -> int:
@@ -82,14 +101,18 @@ class Dense(Pattern):
 
     @property
     def template(self) -> tuple[int, ...]:
-        blends = int(self._amount is not None)
+        flags = int(self._amount is not None), int(self._pairs)
         if not self._unrolled:
-            return -1, -1, *self._tile.template, 0, blends
-        return *self._radii, *self._tile.template, self._mask, blends
+            return -1, -1, *self._tile.template, 0, *flags
+        return *self._radii, *self._tile.template, self._mask, *flags
 
     @property
     def threads(self) -> int:  # type: ignore[override]
         return self._tile.threads
+
+    @property
+    def blocks(self) -> int:  # type: ignore[override]
+        return max(self._tile.blocks - 1, 0)
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -103,4 +126,12 @@ class Dense(Pattern):
         at = block.add(b"".join(map(bytes, self._taps)) or bytes(16))
         edges = self._edges.params
         counts = *self._radii, len(self._taps), int(self._amount is not None)
-        return lambda base: DenseParams(self.frame, edges, *counts, base + at, self._amount or 0.0)
+        share = round(2**23 / self._divisor) / 2**23
+        return lambda base: DenseParams(
+            self.frame, edges, *counts, base + at, self._amount or 0.0, share
+        )
+
+
+def _whole(weight: float) -> int:
+    """Return a weight as a small whole number, 0 if it is none."""
+    return int(weight) if abs(weight) <= _MOST and weight == int(weight) else 0

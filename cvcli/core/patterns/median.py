@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from cvcli.core.spec import ImageSpec
 
 _STRIP_ROWS = 128
-# Windows of up to 255 samples are counted in bytes; more threads' counts fit shared memory then.
-_BYTE_COUNTS = 15
+_THREADS = 128
+# Columns of samples whose histograms fit shared memory.
+_COLUMNS = 176
 
 
 class MedianParams(Structure):
@@ -25,9 +26,10 @@ class MedianParams(Structure):
 
 
 class Median(Pattern):
-    """A filter of odd ``size``; a thread takes a column of samples."""
+    """A filter of odd ``size``."""
 
     name = "median"
+    threads = _THREADS
     joins = "nothing"
     leads = False
     windowed = True
@@ -37,20 +39,24 @@ class Median(Pattern):
         self.size = size
 
     @property
-    def threads(self) -> int:  # type: ignore[override]
-        return 128 if self.size <= _BYTE_COUNTS or self.source.dtype != "uint8" else 64
-
-    @property
     def _rows(self) -> int:
         return _STRIP_ROWS if self.source.dtype == "uint8" else 8
 
     @property
+    def _wide(self) -> int:
+        """Columns of samples of a block's results; windows reach as many more on either side."""
+        if self.source.dtype != "uint8":
+            return _THREADS
+        beside = (self.size - 1) * self.source.channels
+        return min((_COLUMNS - beside) // 16 * 16, _THREADS)
+
+    @property
     def template(self) -> tuple[int, ...]:
-        return self.size, self._rows, self.threads
+        return self.size, self._rows, self._wide, _THREADS
 
     @property
     def tile(self) -> tuple[int, int]:
-        return self.threads, self._rows
+        return self._wide, self._rows
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -7,14 +7,12 @@ from ctypes import Structure, c_int32
 from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
+from cvcli.core.tiles import Tile, median_strip_of
 from cvcli.devices import params
 
 if TYPE_CHECKING:
     from cvcli.core.blocks import Block
     from cvcli.core.spec import ImageSpec
-
-_WIDTH = {1: 128, 2: 64, 3: 64, 4: 32}
-_ROWS = {3: 8, 5: 4}
 
 
 class MedianSmallParams(Structure):
@@ -36,14 +34,24 @@ class MedianSmall(Pattern):
         self.size = size
 
     @property
+    def _tile(self) -> Tile:
+        return median_strip_of(self.source)
+
+    @property
     def template(self) -> tuple[int, ...]:
-        return self.size, _WIDTH[self.source.channels], _ROWS[self.size]
+        return self.size, *self._tile.template
+
+    @property
+    def threads(self) -> int:  # type: ignore[override]
+        return self._tile.threads
+
+    @property
+    def blocks(self) -> int:  # type: ignore[override]
+        return self._tile.blocks
 
     @property
     def tile(self) -> tuple[int, int]:
-        # Two rows a word where a key has at most 16 bits.
-        halves = 1 if self.source.dtype == "float32" else 2
-        return _WIDTH[self.source.channels], _ROWS[self.size] * halves
+        return self._tile.extent
 
     @property
     def key(self) -> tuple[object, ...]:

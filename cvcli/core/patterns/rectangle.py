@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
 from cvcli.core.stencil import Edges, EdgesParams
-from cvcli.core.tiles import UNROLLED, Tile, tile_of
+from cvcli.core.tiles import UNROLLED, Tile, pairs_of, strip_of
 from cvcli.devices import params
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Rectangle(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return tile_of(self.source, *self._radii)
+        return strip_of(self.source, self._radii[1], halves=pairs_of(self.source))
 
     @property
     def template(self) -> tuple[int, ...]:
@@ -56,6 +56,10 @@ class Rectangle(Pattern):
     @property
     def threads(self) -> int:  # type: ignore[override]
         return self._tile.threads
+
+    @property
+    def blocks(self) -> int:  # type: ignore[override]
+        return self._tile.blocks
 
     @property
     def tile(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
 from cvcli.core.stencil import Edges, EdgesParams
-from cvcli.core.tiles import LONG, UNROLLED, Tile, tile_of
+from cvcli.core.tiles import LONG, UNROLLED, Tile, strip_of
 from cvcli.devices import params
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Separable(Pattern):
 
     @property
     def _tile(self) -> Tile:
-        return tile_of(self.source, *self._radii) if self._unrolled else LONG
+        return strip_of(self.source, self._radii[1]) if self._unrolled else LONG
 
     @property
     def template(self) -> tuple[int, ...]:
@@ -77,9 +77,7 @@ class Separable(Pattern):
 
     @property
     def blocks(self) -> int:  # type: ignore[override]
-        # Wide windows would take all the registers they can get, and leave one block alone.
-        wide = self._unrolled and max(self._radii) > 4
-        return (3 if self._tile.threads < 256 else 2) if wide else 0
+        return self._tile.blocks
 
     @property
     def tile(self) -> tuple[int, int]:

@@ -8,7 +8,7 @@ namespace cvcli {
 
 // Taps come in the order in which they are added; those of weight 0 are left out. With `blends`
 // the result is the sample with `amount` of the way to the filter's rounded result, and pixels on
-// the edge of the image stay as they are.
+// the edge of the image stay as they are. `share` is one over what whole weights are parts of.
 struct DenseParams {
     Frame frame;
     Edges edges;
@@ -18,7 +18,7 @@ struct DenseParams {
     int32_t blends;
     const Tap* taps;
     float amount;
-    int32_t reserved;
+    float share;
 };
 
 static_assert(sizeof(DenseParams) == 80, "DenseParams is packed by Python");
