@@ -36,7 +36,8 @@ _FEW = 16
 class Tiling:
     """The numbers a kernel is compiled for, the tile in pixels, and words in records of an axis.
 
-    No numbers: each thread makes a pixel by itself. One: it makes four, of means of two by two.
+    No numbers: each thread makes a pixel by itself. One: how often a side gets longer, or shorter
+    where it is less than 0.
     """
 
     template: tuple[int, ...]
@@ -50,7 +51,8 @@ class Tiling:
     """Least blocks a multiprocessor should hold, which bounds the registers."""
 
 
-POINTS, HALVES = Tiling((), (32, 8)), Tiling((2,), (128, 8))
+POINTS, HALVES = Tiling((), (32, 8)), Tiling((-2,), (128, 8))
+DOUBLES = {count: Tiling((2,), (256, 256), blocks=3 if count < 4 else 2) for count in range(1, 5)}
 
 
 def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
@@ -61,6 +63,8 @@ def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
     """
     if x.halves and y.halves:
         return HALVES
+    if x.doubles and y.doubles:
+        return DOUBLES[source.channels]
     taps = x.most * y.most
     area = source.width * source.height / (len(x.first) * len(y.first))
     if taps <= _FEW and area > 2 * taps:

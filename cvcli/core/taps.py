@@ -22,6 +22,8 @@ else:
 
 PRECISION = 22
 """Bits after the point of the fixed-point weights of 8-bit images."""
+_COARSE = 15
+_EDGE = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,32 @@ class Taps:
         """Whether every two samples make one, in fixed point."""
         half = self.most == 2 and bool((self.weights == 1 << (PRECISION - 1)).all())
         return half and bool((self.first == 2 * np.arange(len(self.first))).all())
+
+    @property
+    def doubles(self) -> tuple[int, int] | None:
+        """The weights of even and of odd results if every sample makes two, each from four.
+
+        They are in units of 2**-7, signed bytes from the least significant on. Those of an even
+        result begin two samples before its own, and of an odd one a sample before. The first and
+        the last three results may have others.
+        """
+        length = len(self.first)
+        if length % 2 or length < 16 or self.weights.dtype != np.int32:
+            return None
+        inner = np.arange(_EDGE, length - _EDGE)
+        lead = self.first[inner] - (inner // 2 - 2 + inner % 2)
+        if int(self.end.max()) * 2 != length or (lead < 0).any():
+            return None
+        window = np.zeros((length, 4 + self.most), np.int32)
+        places = lead[:, None] + np.arange(self.most)
+        window[inner[:, None], np.minimum(places, 3 + self.most)] = self.weights[inner]
+        weights = window[:, :4] >> _COARSE
+        exact = (weights << _COARSE == window[:, :4]).all() and not window[:, 4:].any()
+        pairs = weights[inner[inner % 2 == 0]], weights[inner[inner % 2 == 1]]
+        if not exact or any((part != part[0]).any() or abs(part[0]).max() > 127 for part in pairs):
+            return None
+        even, odd = (int(part[0].astype(np.int8).view("<i4")[0]) for part in pairs)
+        return even, odd
 
     @property
     def end(self) -> Integers:

@@ -7,7 +7,7 @@ from ctypes import Structure, c_int32, c_void_p
 from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
-from cvcli.core.resample_tiles import is_slow, tiling_of
+from cvcli.core.resample_tiles import DOUBLES, is_slow, tiling_of
 from cvcli.core.taps import Taps, taps_of
 from cvcli.core.taps_tables import Tables, add_tables
 from cvcli.devices import params
@@ -81,6 +81,8 @@ class Resample(Pattern):
         return ()
 
     def pack(self, block: Block) -> Callable[[int], Structure]:
+        if self.tiling is DOUBLES[self.source.channels]:
+            return self._pack_doubles(block)
         x = add_tables(block, self.x, self.tiling.words[0])
         y = add_tables(block, self.y, self.tiling.words[1])
         return lambda base: ResampleParams(
@@ -88,6 +90,17 @@ class Resample(Pattern):
             _axis(base, x, self.x, self.tiling.span, self.tiling.batch),
             _axis(base, y, self.y, self.tiling.pitch),
         )
+
+    def _pack_doubles(self, block: Block) -> Callable[[int], Structure]:
+        axes = [(add_tables(block, taps, 0), taps) for taps in (self.x, self.y)]
+
+        def packed(base: int) -> Structure:
+            pair = [_axis(base, *axis, 0) for axis in axes]
+            for axis, taps in zip(pair, (self.x, self.y), strict=True):
+                axis.words, axis.reach = taps.doubles or (0, 0)
+            return ResampleParams(self.frame, *pair)
+
+        return packed
 
 
 def _axis(base: int, tables: Tables, taps: Taps, reach: int, batch: int = 0) -> ResampleAxis:
