@@ -22,8 +22,10 @@ else:
 
 PRECISION = 22
 """Bits after the point of the fixed-point weights of 8-bit images."""
-_COARSE = 15
-_EDGE = 3
+COARSE = 15
+"""So many of those bits are zero in weights of 2**-7."""
+EDGE = 3
+"""Results at either end that may have weights of their own where an axis is doubled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,30 +56,28 @@ class Taps:
         return half and bool((self.first == 2 * np.arange(len(self.first))).all())
 
     @property
-    def doubles(self) -> tuple[int, int] | None:
-        """The weights of even and of odd results if every sample makes two, each from four.
+    def doubled(self) -> Integers | None:
+        """Weights ``(n, 4)`` if every sample makes two results, each from four; else None.
 
-        They are in units of 2**-7, signed bytes from the least significant on. Those of an even
-        result begin two samples before its own, and of an odd one a sample before. The first and
-        the last three results may have others.
+        Those of result ``i`` begin at sample ``i // 2 - 2 + i % 2``, be it outside. But for the
+        first and the last three results all even ones have the same, and all odd ones, and they
+        are whole numbers of 2**-7 below 1.
         """
         length = len(self.first)
-        if length % 2 or length < 16 or self.weights.dtype != np.int32:
+        if self.weights.dtype != np.int32 or length < 16 or int(self.end.max()) * 2 != length:
             return None
-        inner = np.arange(_EDGE, length - _EDGE)
-        lead = self.first[inner] - (inner // 2 - 2 + inner % 2)
-        if int(self.end.max()) * 2 != length or (lead < 0).any():
+        results = np.arange(length)
+        places = (self.first - (results // 2 - 2 + results % 2))[:, None] + np.arange(self.most)
+        inside = np.arange(self.most) < self.count[:, None]
+        if ((places < 0) | (places > 3))[inside].any():
             return None
-        window = np.zeros((length, 4 + self.most), np.int32)
-        places = lead[:, None] + np.arange(self.most)
-        window[inner[:, None], np.minimum(places, 3 + self.most)] = self.weights[inner]
-        weights = window[:, :4] >> _COARSE
-        exact = (weights << _COARSE == window[:, :4]).all() and not window[:, 4:].any()
-        pairs = weights[inner[inner % 2 == 0]], weights[inner[inner % 2 == 1]]
-        if not exact or any((part != part[0]).any() or abs(part[0]).max() > 127 for part in pairs):
-            return None
-        even, odd = (int(part[0].astype(np.int8).view("<i4")[0]) for part in pairs)
-        return even, odd
+        windows = np.zeros((length, 4), np.int32)
+        windows[np.nonzero(inside)[0], places[inside]] = self.weights[inside]
+        inner = windows[EDGE + 1 : -EDGE - 1].reshape(-1, 2, 4)
+        coarse = inner[0] >> COARSE
+        same = (inner == coarse << COARSE).all() and (abs(coarse) < 128).all()
+        ends = (windows[EDGE] == inner[0, 1]).all() and (windows[-EDGE - 1] == inner[0, 0]).all()
+        return windows if same and ends else None
 
     @property
     def end(self) -> Integers:

@@ -1,6 +1,7 @@
 // Twice the rows and columns of an 8-bit image, each result from four neighbours with weights of
 // seven bits. A thread keeps, for eight columns, the bytes of the last four rows it has made; each
-// source row moves one in, and then gives the results below and above it.
+// source row moves one in, and then gives the results below and above it. Results near an edge have
+// weights of their own, in three bytes; there a sample outside the image has a weight of zero.
 #pragma once
 
 #include "core/resample_points_cuda.h"
@@ -13,25 +14,33 @@ constexpr int kDoublesWidth = kDoublesColumns * kWarp;
 // Results so near to an edge have weights of their own.
 constexpr int kDoublesEdge = 3;
 
-// The sum of four unsigned bytes by signed ones.
-CVCLI_FN uint32_t add_signed(uint32_t samples, int32_t weights, uint32_t sum) {
-#if defined(CVCLI_EMULATED)
-    const uint32_t less = add_products(samples ^ kSigns, weights, sum);
-    return add_products(0x40404040u, weights, add_products(0x40404040u, weights, less));
-#else
-    asm("dp4a.u32.s32 %0, %0, %1, %2;" : "+r"(samples) : "r"(weights), "r"(sum));
-    return samples;
-#endif
-}
-
-// Results from four neighbouring samples, two before the first of an even one.
-struct DoubleWeights {
+// An axis: results are made from four neighbouring samples, two before an even one's own on.
+struct DoubledAxis {
     int32_t even;
     int32_t odd;
+    int32_t length;
+    const int4* edges;
+
+    CVCLI_FN DoubledAxis(const ResampleAxis& axis, int32_t source)
+        : even(axis.words),
+          odd(axis.reach),
+          length(2 * source),
+          edges(reinterpret_cast<const int4*>(axis.records)) {}
+    CVCLI_FN bool is_edge(int32_t at) const {
+        return at < kDoublesEdge || at >= length - kDoublesEdge;
+    }
+    // The digits of the weights of a result near an edge.
+    CVCLI_FN int4 edge(int32_t at) const {
+        return __ldg(edges + (at < kDoublesEdge ? larger(at, 0)
+                                                : smaller(at - length, -1) + 2 * kDoublesEdge));
+    }
 };
 
-CVCLI_FN DoubleWeights double_weights(const ResampleAxis& axis) {
-    return {axis.words, axis.reach};
+CVCLI_FN uint32_t edge_sample(uint32_t window, int4 digits) {
+    const uint32_t sum = add_products(window, digits.z, 1u << (kWeightBits - 1)) +
+                         (add_products(window, digits.y, 0) << 8) +
+                         (add_products(window, digits.x, 0) << 16);
+    return saturated(sum, kWeightBits);
 }
 
 // Eight pixels of a row, as they lie or one word a channel for each four of them.
@@ -99,26 +108,42 @@ struct EightPixels {
     }
 };
 
-// The samples of eight columns, a word for each four of them as they lie.
+// The samples of eight columns from result `at` on, a word for each four of them as they lie.
 template <int C, class R>
-CVCLI_FN void double_columns(const EightPixels<C, R>& pixels, DoubleWeights weights,
-                             uint32_t (&row)[2 * C]) {
+CVCLI_FN void double_columns(const EightPixels<C, R>& pixels, const DoubledAxis& axis, int32_t at,
+                             bool edges, uint32_t (&row)[2 * C]) {
     uint32_t first[C], last[C], sums[2 * C][4];
     pixels.channels(0, first);
     pixels.channels(1, last);
 #pragma unroll
-    for (int c = 0; c < C; ++c) {
-        uint32_t window = first[c];
+    for (int i = 0; i < kDoublesColumns; ++i) {
+        // Windows begin every sample; an odd result's is that of the next even one.
+        const int skipped = i / 2 + i % 2;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int even = 2 * i * C + c, odd = even + C;
-            sums[even / 4][even % 4] = add_signed(window, weights.even, 64);
-            window = i < 3 ? __funnelshift_r(first[c], last[c], 8 * i + 8) : last[c];
-            sums[odd / 4][odd % 4] = add_signed(window, weights.odd, 64);
+        for (int c = 0; c < C; ++c) {
+            const uint32_t window =
+                skipped < 4 ? __funnelshift_r(first[c], last[c], 8 * skipped) : last[c];
+            sums[(i * C + c) / 4][(i * C + c) % 4] =
+                add_products(window, i % 2 ? axis.odd : axis.even, 64);
         }
     }
 #pragma unroll
     for (int k = 0; k < 2 * C; ++k) row[k] = pack_sums(sums[k], kCoarseShift);
+    if (!edges) return;
+#pragma unroll
+    for (int i = 0; i < kDoublesColumns; ++i) {
+        if (!axis.is_edge(at + i)) continue;
+        const int4 digits = axis.edge(at + i);
+        const int skipped = i / 2 + i % 2;
+#pragma unroll
+        for (int c = 0; c < C; ++c) {
+            const int n = i * C + c;
+            const uint32_t window =
+                skipped < 4 ? __funnelshift_r(first[c], last[c], 8 * skipped) : last[c];
+            row[n / 4] = __byte_perm(row[n / 4], edge_sample(window, digits),
+                                     0x3210 & ~(0xf << n % 4 * 4) | 4 << n % 4 * 4);
+        }
+    }
 }
 
 // A warp's part of the result. Its first row and column are even ones of the whole result, so they
@@ -127,6 +152,8 @@ template <class W>
 struct DoublesPart {
     static constexpr int C = W::In::kChannels;
     static constexpr int kWords = 2 * C;
+    using Out = decltype(static_cast<const W*>(nullptr)->after(typename W::In{}));
+    static constexpr bool kStaged = !W::kPlanarOut && sizeof(typename Out::Sample) == 1;
     const W& work;
     const ResampleParams& params;
     const Image& dst;
@@ -140,9 +167,12 @@ struct DoublesPart {
     template <class R>
     CVCLI_FN void make(const R& reader) const {
         const Frame& frame = params.frame;
-        const DoubleWeights across = double_weights(params.x), down = double_weights(params.y);
-        const int32_t source_x = (frame.x0 + x) / 2 + lane() * (kDoublesColumns / 2) - 2;
-        const int32_t source_y = (frame.y0 + y) / 2 - 2;
+        const DoubledAxis across(params.x, frame.width), down(params.y, frame.height);
+        const int32_t left = frame.x0 + x, top = frame.y0 + y;
+        const bool edges =
+            left < kDoublesEdge || left + kDoublesWidth > across.length - kDoublesEdge;
+        const int32_t source_x = left / 2 + lane() * (kDoublesColumns / 2) - 2;
+        const int32_t source_y = top / 2 - 2;
         const int rows = (end_y - y) / 2 + 4;
         uint32_t window[4 * kWords] = {};
         EightPixels<C, R> next;
@@ -152,86 +182,105 @@ struct DoublesPart {
             const EightPixels<C, R> pixels = next;
             next.load(reader, frame, source_y + k + 1, source_x);
             uint32_t row[kWords];
-            double_columns(pixels, across, row);
+            double_columns(pixels, across, left + lane() * kDoublesColumns, edges, row);
 #pragma unroll
             for (int n = 0; n < 4 * kWords; ++n) {
                 window[n] = __byte_perm(window[n], row[n / 4], 0x4321 + (n % 4 << 12));
             }
             const int32_t at = y + 2 * (k - 3);
-            if (k > 3) emit(window, down.odd, at - 1);
-            if (k >= 3 && at < end_y) emit(window, down.even, at);
+            if (k > 3) emit(window, down, down.odd, at - 1);
+            if (k >= 3 && at < end_y) emit(window, down, down.even, at);
+        }
+        if (end_x - x > kDoublesWidth) make_column(reader, x + kDoublesWidth);
+    }
+
+  private:
+    // One column more, a pixel a lane.
+    template <class R>
+    CVCLI_FN void make_column(const R& reader, int32_t at) const {
+        const Frame& frame = params.frame;
+#pragma unroll 1
+        for (int32_t row = larger(y, 0) + lane(); row < end_y; row += kWarp) {
+            work.write(dst, row, at,
+                       resampled(typename W::In{}, reader, params, frame.y0 + row, frame.x0 + at));
         }
     }
-    template <class R>
-    CVCLI_FN void mend(const R& reader) const {
-        const Frame& frame = params.frame;
-        const int32_t width = 2 * frame.width, height = 2 * frame.height;
-        const int32_t left = frame.x0 + x, top = frame.y0 + y;
-        const int32_t right = frame.x0 + end_x, bottom = frame.y0 + end_y;
-        const bool rows = top < kDoublesEdge || bottom > height - kDoublesEdge;
-        const bool columns =
-            left < kDoublesEdge || right > width - kDoublesEdge || end_x - x > kDoublesWidth;
-        if (!rows && !columns) return;
-        __syncwarp();
-        const auto in_edge = [](int32_t at, int32_t length) {
-            return at < kDoublesEdge || at >= length - kDoublesEdge;
-        };
-#pragma unroll 1
-        for (int32_t at_y = larger(y, 0); at_y < end_y; ++at_y) {
-            const bool all = in_edge(frame.y0 + at_y, height);
-            if (!all && !columns) continue;
-#pragma unroll 1
-            for (int32_t at_x = larger(x, 0) + lane(); at_x < end_x; at_x += kWarp) {
-                if (all || at_x - x >= kDoublesWidth || in_edge(frame.x0 + at_x, width)) {
-                    work.write(dst, at_y, at_x,
-                               resampled(typename W::In{}, reader, params, frame.y0 + at_y,
-                                         frame.x0 + at_x));
+    CVCLI_FN void emit(const uint32_t (&window)[4 * kWords], const DoubledAxis& axis,
+                       int32_t weights, int32_t row) const {
+        if (row < 0) return;
+        uint32_t out[kWords];
+        const int32_t number = params.frame.y0 + row;
+        if (axis.is_edge(number)) {
+            const int4 digits = axis.edge(number);
+#pragma unroll
+            for (int k = 0; k < kWords; ++k) {
+                out[k] = 0;
+#pragma unroll
+                for (int n = 0; n < 4; ++n) {
+                    out[k] |= edge_sample(window[4 * k + n], digits) << (8 * n);
+                }
+            }
+        } else {
+#pragma unroll
+            for (int k = 0; k < kWords; ++k) {
+                uint32_t sums[4];
+#pragma unroll
+                for (int n = 0; n < 4; ++n) sums[n] = add_products(window[4 * k + n], weights, 64);
+                out[k] = pack_sums(sums, kCoarseShift);
+            }
+        }
+        if constexpr (W::kPlainOut) {
+            store<C>(out, row);
+        } else {
+            finish(out, row);
+        }
+    }
+    // Through the steps after; bytes that stay together leave by the stage too.
+    CVCLI_FN void finish(const uint32_t (&words)[kWords], int32_t row) const {
+        const int32_t from = x + lane() * kDoublesColumns;
+        if constexpr (kStaged) {
+            constexpr int channels = Out::kChannels;
+            uint32_t out[2 * channels] = {};
+#pragma unroll
+            for (int i = 0; i < kDoublesColumns; ++i) {
+                const Out pixel = work.after(pixel_at(words, i));
+#pragma unroll
+                for (int c = 0; c < channels; ++c) {
+                    const int n = i * channels + c;
+                    out[n / 4] |= uint32_t{pixel.v[c]} << (8 * (n % 4));
+                }
+            }
+            store<channels>(out, row);
+        } else {
+#pragma unroll
+            for (int i = 0; i < kDoublesColumns; ++i) {
+                if (from + i >= 0 && from + i < end_x) {
+                    work.write(dst, row, from + i, pixel_at(words, i));
                 }
             }
         }
     }
-
-  private:
-    CVCLI_FN void emit(const uint32_t (&window)[4 * kWords], int32_t weights, int32_t row) const {
-        uint32_t out[kWords];
+    CVCLI_FN static typename W::In pixel_at(const uint32_t (&words)[kWords], int i) {
+        typename W::In pixel;
 #pragma unroll
-        for (int k = 0; k < kWords; ++k) {
-            uint32_t sums[4];
-#pragma unroll
-            for (int n = 0; n < 4; ++n) sums[n] = add_signed(window[4 * k + n], weights, 64);
-            out[k] = pack_sums(sums, kCoarseShift);
+        for (int c = 0; c < C; ++c) {
+            const int n = i * C + c;
+            pixel.v[c] = static_cast<uint8_t>(words[n / 4] >> (8 * (n % 4)));
         }
-        if (row < 0) return;
-        if constexpr (W::kPlainOut) {
-            store(out, row);
-        } else {
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                uint32_t four[C];
-#pragma unroll
-                for (int c = 0; c < C; ++c) four[c] = out[half * C + c];
-                write_some(four, row, x + lane() * kDoublesColumns + 4 * half);
-            }
-        }
-    }
-    CVCLI_FN void write_some(const uint32_t (&four)[C], int32_t row, int32_t from) const {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            if (from + i >= 0 && from + i < end_x)
-                work.write(dst, row, from + i, pixel_of(four, i));
-        }
+        return pixel;
     }
     // A row through the stage, from where it leaves by chunks.
-    CVCLI_FN void store(const uint32_t (&out)[kWords], int32_t row) const {
+    template <int Channels>
+    CVCLI_FN void store(const uint32_t (&out)[2 * Channels], int32_t row) const {
 #pragma unroll
-        for (int k = 0; k < kWords; ++k) stage[lane() * kWords + k] = out[k];
+        for (int k = 0; k < 2 * Channels; ++k) stage[lane() * 2 * Channels + k] = out[k];
         __syncwarp();
         const int skipped = x < 0 ? 1 : 0;
-        const int bytes = (smaller(end_x - x, kDoublesWidth) - skipped) * C;
-        uint8_t* to = row_at<uint8_t>(dst, row) + int64_t{x + skipped} * C;
-        const uint8_t* from = reinterpret_cast<const uint8_t*>(stage) + skipped * C;
-        if (((address(to) | address(from)) & (kChunk - 1)) == 0 && bytes == kDoublesWidth * C) {
-            constexpr int chunks = kDoublesWidth * C / kChunk;
+        const int bytes = (smaller(end_x - x, kDoublesWidth) - skipped) * Channels;
+        uint8_t* to = row_at<uint8_t>(dst, row) + int64_t{x + skipped} * Channels;
+        const uint8_t* from = reinterpret_cast<const uint8_t*>(stage) + skipped * Channels;
+        constexpr int chunks = kDoublesWidth * Channels / kChunk;
+        if (((address(to) | address(from)) & (kChunk - 1)) == 0 && bytes == chunks * kChunk) {
 #pragma unroll
             for (int i = 0; i < chunks; i += kWarp) {
                 if (i + kWarp > chunks && i + lane() >= chunks) continue;
@@ -239,7 +288,7 @@ struct DoublesPart {
                     reinterpret_cast<const uint4*>(from)[i + lane()];
             }
         } else {
-            emit_forward<uint8_t, C>(to, from, bytes, 0, Identity{});
+            emit_forward<uint8_t, Channels>(to, from, bytes, 0, Identity{});
         }
         __syncwarp();
     }
@@ -247,11 +296,11 @@ struct DoublesPart {
 
 template <class W>
 CVCLI_FN void resample_doubles(const W& work, const Each<ResampleParams>& each) {
-    constexpr int C = W::In::kChannels;
     constexpr int high = kDoublesRows * kBlockWarps;
     // A word past the row may be read.
-    constexpr int words = kDoublesWidth * C / 4 + 4;
-    __shared__ __align__(16) uint32_t stages[W::kPlainOut ? kBlockWarps : 1][words];
+    using Part = DoublesPart<W>;
+    constexpr int words = kDoublesWidth * Part::Out::kChannels / 4 + 4;
+    __shared__ __align__(16) uint32_t stages[Part::kStaged ? kBlockWarps : 1][words];
     for_each_tile(
         work.args, high, work.args.dst, [&](int32_t index, int32_t tile_x, int32_t tile_y) {
             const Image dst = work.dst(index);
@@ -266,16 +315,15 @@ CVCLI_FN void resample_doubles(const W& work, const Each<ResampleParams>& each) 
             const int32_t end_x = right < dst.width ? right - frame.x0 % 2 : dst.width;
             const int32_t end_y = bottom < dst.height ? bottom - frame.y0 % 2 : dst.height;
             const auto reader = work.reader(src, index);
-            const DoublesPart<W> part = {work,
-                                         params,
-                                         dst,
-                                         stages[W::kPlainOut ? warp : 0],
-                                         x - frame.x0 % 2,
-                                         y - frame.y0 % 2,
-                                         end_x,
-                                         end_y};
+            const Part part = {work,
+                               params,
+                               dst,
+                               stages[Part::kStaged ? warp : 0],
+                               x - frame.x0 % 2,
+                               y - frame.y0 % 2,
+                               end_x,
+                               end_y};
             part.make(reader);
-            part.mend(reader);
         });
 }
 

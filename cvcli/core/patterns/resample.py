@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cvcli.core.passes import Pattern
 from cvcli.core.resample_tiles import DOUBLES, is_slow, tiling_of
 from cvcli.core.taps import Taps, taps_of
-from cvcli.core.taps_tables import Tables, add_tables
+from cvcli.core.taps_tables import Tables, add_doubled, add_tables
 from cvcli.devices import params
 
 if TYPE_CHECKING:
@@ -92,12 +92,13 @@ class Resample(Pattern):
         )
 
     def _pack_doubles(self, block: Block) -> Callable[[int], Structure]:
-        axes = [(add_tables(block, taps, 0), taps) for taps in (self.x, self.y)]
+        axes = [(taps, add_tables(block, taps, 0)) for taps in (self.x, self.y)]
+        ends = [add_doubled(block, taps.doubled) for taps, _ in axes if taps.doubled is not None]
 
         def packed(base: int) -> Structure:
-            pair = [_axis(base, *axis, 0) for axis in axes]
-            for axis, taps in zip(pair, (self.x, self.y), strict=True):
-                axis.words, axis.reach = taps.doubles or (0, 0)
+            pair = [_axis(base, tables, taps, 0) for taps, tables in axes]
+            for axis, (records, even, odd) in zip(pair, ends, strict=True):
+                axis.records, axis.words, axis.reach = base + records, even, odd
             return ResampleParams(self.frame, *pair)
 
         return packed
