@@ -54,14 +54,30 @@ CVCLI_CALL Cell<T, C> far_cell(const Reader& reader, const WarpParams& params, i
     return Cell<T, C>::of(reader.at(from_y, from_x));
 }
 
-// Words that an aligned row of three-byte pixels starts with, and four pixels out of them.
-CVCLI_FN uint4 four_pixels(const uint32_t* from, int shift) {
-    const uint32_t a = read_only(from), b = read_only(from + 1), c = read_only(from + 2);
-    const uint32_t d = shift ? read_only(from + 3) : 0;
-    const uint32_t x = __funnelshift_r(a, b, shift);
-    const uint32_t y = __funnelshift_r(b, c, shift);
-    const uint32_t z = __funnelshift_r(c, d, shift);
-    return {x, __byte_perm(x, y, 0x6543), __byte_perm(y, z, 0x5432), z >> 8};
+// Words of a row, which may begin up to three bytes before what is wanted.
+template <int N>
+CVCLI_FN void shifted_words(const uint32_t* from, int shift, uint32_t (&words)[N]) {
+    uint32_t low = read_only(from);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        const uint32_t high = i + 1 < N || shift ? read_only(from + i + 1) : 0;
+        words[i] = __funnelshift_r(low, high, shift);
+        low = high;
+    }
+}
+
+// Pixel i of those side by side in words, as a word.
+template <int Bytes, int N>
+CVCLI_FN uint32_t pixel_word(const uint32_t (&words)[N], int i) {
+    const int at = i * Bytes;
+    const uint32_t word = words[at / 4];
+    if constexpr (Bytes == 4) return word;
+    if constexpr (Bytes == 3) {
+        // The last byte is of no account.
+        if (at % 4 < 2) return word >> at % 4 * 8;
+        return __byte_perm(word, words[(at / 4 + 1) % N], 0x3210 + 0x1111 * (at % 4));
+    }
+    return __byte_perm(word, 0, Bytes == 1 ? 0x4440 + at % 4 : 0x4410 + 0x11 * (at % 4));
 }
 
 // Which columns of each row of a box lie between lines along two sides of its outline.
@@ -155,14 +171,14 @@ struct WarpRoom {
     CVCLI_FN void fill(const Reader& reader, const Spans& spans) const {
         const int team = static_cast<int>(threadIdx.x) / kTeam;
         const int member = static_cast<int>(threadIdx.x) % kTeam;
-        if constexpr (Reader::kDirect && sizeof(T) == 1 && C == 3) {
-            if (holds_fours(reader.src)) return copy_fours(reader.src, spans, team, member);
+        if constexpr (kFours<Reader>) {
+            if (holds_fours(reader.src)) return copy_fours(reader, spans, team, member);
         }
 #pragma unroll 1
         for (int row = team; row < box.height; row += blockDim.x / kTeam) {
             const int32_t y = border_index(box.y + row, params.frame.height, params.border);
             const int32_t end = spans.end(row);
-            if constexpr (Reader::kDirect && sizeof(T) == 1 && C == 3) {
+            if constexpr (kFours<Reader>) {
                 fill_fours(reader, row, y, (spans.begin(row) & ~3) + 4 * member, end);
             } else {
 #pragma unroll 2
@@ -174,7 +190,28 @@ struct WarpRoom {
     }
 
   private:
+    // Whether four pixels are read as words that lie side by side, and kept in one each.
+    template <class Reader>
+    static constexpr bool kFours =
+        Reader::kPacked && !Reader::kMoved && sizeof(typename Reader::Raw) <= 4 && kWords == 1;
+
     CVCLI_FN uint32_t* words() const { return &memory.words[0].x; }
+    template <class Reader>
+    CVCLI_FN static uint4 four_pixels(const Reader& reader, const uint8_t* from, int shift) {
+        using Raw = typename Reader::Raw;
+        constexpr int bytes = sizeof(Raw);
+        uint32_t words[bytes], out[4];
+        shifted_words(reinterpret_cast<const uint32_t*>(from), shift, words);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            out[i] = pixel_word<bytes>(words, i);
+            if constexpr (Reader::kSteps) {
+                const Cell<typename Raw::Sample, Raw::kChannels> raw = {{out[i]}};
+                out[i] = Kept::of(reader.before(raw.pixel())).w[0];
+            }
+        }
+        return {out[0], out[1], out[2], out[3]};
+    }
     CVCLI_FN void put(int row, int at, const Kept& cell) const {
         uint32_t* to = words() + row * pitch + at * kWords;
 #pragma unroll
@@ -205,37 +242,41 @@ struct WarpRoom {
                box.x + ((box.width + 3) & ~3) <= params.frame.width &&
                box.y + box.height <= params.frame.height;
     }
-    // RGB bytes of such a box, four pixels a lane.
-    CVCLI_FN void copy_fours(const Image& src, const Spans& spans, int team, int member) const {
+    // Such a box, four pixels a lane.
+    template <class Reader>
+    CVCLI_FN void copy_fours(const Reader& reader, const Spans& spans, int team, int member) const {
+        constexpr int unit = sizeof(typename Reader::Raw);
         const int rows = blockDim.x / kTeam;
-        const uint8_t* line = row_at<const uint8_t>(src, box.y + team) + int64_t{box.x} * C;
+        const uint8_t* line =
+            row_at<const uint8_t>(reader.src, box.y + team) + int64_t{box.x} * unit;
         uint4* to = memory.words + team * (pitch / 4);
 #pragma unroll 1
         for (int row = team; row < box.height; row += rows) {
             const int end = spans.end(row);
 #pragma unroll 2
             for (int at = (spans.begin(row) & ~3) + 4 * member; at < end; at += 4 * kTeam) {
-                to[at / 4] = four_pixels(reinterpret_cast<const uint32_t*>(line + at * C), 0);
+                to[at / 4] = four_pixels(reader, line + at * unit, 0);
             }
-            line += rows * src.row_pitch;
+            line += rows * reader.src.row_pitch;
             to += rows * (pitch / 4);
         }
     }
-    // RGB bytes, four pixels a lane; those whose words are not all in the row go one by one.
+    // Four pixels a lane; those whose words are not all in the row go one by one.
     template <class Reader>
     CVCLI_FN void fill_fours(const Reader& reader, int row, int32_t y, int from, int to) const {
+        constexpr int unit = sizeof(typename Reader::Raw);
         const uint8_t* begin = row_at<const uint8_t>(reader.src, y < 0 ? 0 : y);
-        const uint8_t* end = begin + int64_t{params.frame.width} * C;
+        const uint8_t* end = begin + int64_t{params.frame.width} * unit;
         const int skew = static_cast<int>(reinterpret_cast<uint64_t>(begin) & 3);
         const Kept border = Kept::of(border_pixel<T, C>(params));
         const bool constant = params.border == kConstant;
 #pragma unroll 1
         for (int at = from; at < to; at += 4 * kTeam) {
             const int32_t x = box.x + at;
-            const uint8_t* first = begin + int64_t{x} * C - skew;
+            const uint8_t* first = begin + int64_t{x} * unit - skew;
             uint4 four;
-            if (y >= 0 && x >= 0 && first >= begin && first + (skew ? 16 : 12) <= end) {
-                four = four_pixels(reinterpret_cast<const uint32_t*>(first), skew * 8);
+            if (y >= 0 && x >= 0 && first >= begin && first + 4 * unit + (skew ? 4 : 0) <= end) {
+                four = four_pixels(reader, first, skew * 8);
             } else {
                 four = {border.w[0], border.w[0], border.w[0], border.w[0]};
                 if (!constant || (y >= 0 && x > -4 && x < params.frame.width)) {
