@@ -144,10 +144,11 @@ CVCLI_FN uint32_t inverse_of(int32_t span) {
     return static_cast<uint32_t>(((1 << 26) + span - 1) / span);
 }
 
-// Four pixels on their way from the image into shared memory.
-template <int C, bool Shifted>
+// Four pixels on their way from the image into shared memory, or several where steps come before.
+template <int C, class R, bool Shifted>
 struct WholeGroup {
-    static constexpr int kLoaded = Shifted ? C + 1 : C;
+    static constexpr int kRaw = R::Raw::kChannels;
+    static constexpr int kLoaded = Shifted ? kRaw + 1 : kRaw;
     uint32_t words[kLoaded];
     int shift;
     uint32_t* to;
@@ -159,17 +160,35 @@ struct WholeGroup {
         for (int c = 0; c < kLoaded; ++c) words[c] = read_only(from + c);
         shift = 8 * lead;
     }
-    CVCLI_FN void store(int span) const {
-        uint32_t four[C];
+    CVCLI_FN void store(const R& reader, bool backwards, int span) const {
+        uint32_t raw[kRaw], four[C] = {};
+#pragma unroll
+        for (int c = 0; c < kRaw; ++c) {
+            raw[c] =
+                Shifted ? __funnelshift_r(words[c], words[kLoaded - kRaw + c], shift) : words[c];
+        }
+        if constexpr (R::kSteps) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const Pixel<uint8_t, C> pixel = reader.before(pixel_of(raw, i));
+#pragma unroll
+                for (int c = 0; c < C; ++c) four[c] |= uint32_t{pixel.v[c]} << (8 * i);
+            }
+        } else {
+            split_channels(raw);
+#pragma unroll
+            for (int c = 0; c < C; ++c) four[c] = raw[c];
+        }
 #pragma unroll
         for (int c = 0; c < C; ++c) {
-            four[c] = Shifted ? __funnelshift_r(words[c], words[kLoaded - C + c], shift) : words[c];
+            to[c * span] = R::kMoved && backwards ? __byte_perm(four[c], 0, 0x0123) : four[c];
         }
-        split_channels(four);
-#pragma unroll
-        for (int c = 0; c < C; ++c) to[c * span] = four[c];
     }
 };
+
+CVCLI_FN int floor_quotient(int a, int b) {
+    return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
 
 // The fours of pixels of some source rows that one tile needs.
 template <int C, class R>
@@ -204,15 +223,39 @@ struct BatchLoad {
         load_four(reader, width, first_row + row, place.source_x + 4 * group, words);
         store(row, group, words);
     }
-    // Rows as they lie, by words; where those would leave the row, byte by byte.
+    // Rows by words; what these would leave the row for, or a gather takes from elsewhere, pixel by
+    // pixel.
     template <bool Shifted>
     CVCLI_FN void load_rows() const {
-        constexpr int more = Shifted ? 4 : 0;
+        constexpr int raw = R::Raw::kChannels, more = Shifted ? 4 : 0, unit = 4 * raw;
         const int groups = (place.end_x - place.source_x + 3) / 4;
-        const int after = (width - place.source_x - 4) * C - more;
-        const int first = Shifted && place.source_x == 0 ? 1 : 0;
-        const int last = smaller(groups - 1, after < 0 ? -1 : after / (4 * C));
-        if (first <= last) load_whole<Shifted>(first, last);
+        const int rows = smaller(batch * 4, place.end_y - first_row);
+        int32_t x = place.source_x, y = first_row;
+        int64_t pitch = reader.src.row_pitch;
+        int first = 0, last = groups - 1;
+        bool backwards = false;
+        if constexpr (R::kMoved) {
+            const Axis &across = reader.move.x, &down = reader.move.y;
+            const bool straight = y >= down.run_begin && y + rows <= down.run_end;
+            first = larger(0, -floor_quotient(x - across.run_begin, 4));
+            last = straight ? smaller(last, floor_quotient(across.run_end - x, 4) - 1) : -1;
+            backwards = across.run_step < 0;
+            x = run_at(across, x) - (backwards ? 3 : 0);
+            y = run_at(down, y);
+            pitch *= down.run_step;
+        }
+        // Offsets of groups in a row must lie between these.
+        const int low = Shifted ? 3 : 0;
+        const int high = (R::kMoved ? reader.src.width : width) * raw - unit - more;
+        const int begin = backwards ? x * raw - high : low - x * raw;
+        const int end = backwards ? x * raw - low : high - x * raw;
+        first = larger(first, -floor_quotient(-begin, unit));
+        last = smaller(last, floor_quotient(end, unit));
+        if (first <= last) {
+            const auto* row = row_at<const uint8_t>(reader.src, y);
+            load_whole<Shifted>(row + int64_t{x} * raw, pitch, backwards ? -unit : unit, first,
+                                last);
+        }
         if (first == 0 && last == groups - 1) return;
         for_each<1>([&](int row, int group) {
             if (group < first || group > last) load_any(row, group);
@@ -221,20 +264,18 @@ struct BatchLoad {
     // Groups from `first` to `last`, four of a thread's at a time, all loads before the stores. In
     // the place of others the nearest of these are loaded, so that nothing is left to chance.
     template <bool Shifted>
-    CVCLI_FN void load_whole(int first, int last) const {
+    CVCLI_FN void load_whole(const uint8_t* from, uint64_t pitch, int stride, int first,
+                             int last) const {
         constexpr int round = 4;
         const int total = batch * 4 * span;
         const uint32_t last_row = smaller(batch * 4, place.end_y - first_row) - 1;
-        const uint8_t* from =
-            row_at<const uint8_t>(reader.src, first_row) + int64_t{place.source_x} * C;
-        const uint64_t pitch = reader.src.row_pitch;
         const uint32_t step_rows = (kBlockThreads * inverse) >> 26;
         const int step = kBlockThreads - step_rows * span;
         uint32_t row = (threadIdx.x * inverse) >> 26;
         int group = threadIdx.x - row * span;
-        const auto load = [&](WholeGroup<C, Shifted>& next) {
+        const auto load = [&](WholeGroup<C, R, Shifted>& next) {
             next.load(from + smaller(row, last_row) * pitch +
-                      larger(smaller(group, last), first) * (4 * C));
+                      larger(smaller(group, last), first) * stride);
             next.to = raw + row * (C * span) + row / 4 * pad + group;
             row += step_rows;
             group += step;
@@ -244,23 +285,25 @@ struct BatchLoad {
         int i = 0;
 #pragma unroll 1
         for (; i + round * kBlockThreads <= total; i += round * kBlockThreads) {
-            WholeGroup<C, Shifted> groups[round];
+            WholeGroup<C, R, Shifted> groups[round];
 #pragma unroll
             for (int n = 0; n < round; ++n) load(groups[n]);
 #pragma unroll
-            for (int n = 0; n < round; ++n) groups[n].store(span);
+            for (int n = 0; n < round; ++n) groups[n].store(reader, stride < 0, span);
         }
 #pragma unroll 1
         for (i += threadIdx.x; i < total; i += kBlockThreads) {
-            WholeGroup<C, Shifted> one;
+            WholeGroup<C, R, Shifted> one;
             load(one);
-            one.store(span);
+            one.store(reader, stride < 0, span);
         }
     }
     CVCLI_FN void operator()() const {
-        if constexpr (R::kDirect) {
+        if constexpr (R::kPacked && sizeof(typename R::Raw::Sample) == 1) {
             const uint64_t places = address(reader.src.data) | reader.src.row_pitch;
-            (places & 3) ? load_rows<true>() : load_rows<false>();
+            // With a gather groups of pixels may begin anywhere.
+            const bool fours = !R::kMoved || R::Raw::kChannels % 4 == 0;
+            places & 3 || !fours ? load_rows<true>() : load_rows<false>();
         } else {
             for_each<2>([&](int row, int group) { load_any(row, group); });
         }
