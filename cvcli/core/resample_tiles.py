@@ -100,7 +100,7 @@ def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tili
         work = 4 * quads * span * 27 + rounds * _THREADS * (channels * (16 * words[0] + 17) + 25)
         work += width * height * channels // 4 * (16 * words[1] + 40) + 300 * _THREADS
         template = (width, height, words[0], room)
-        blocks = 4 if words[0] <= 4 else 3 if words[0] <= 8 else 2
+        blocks = 4 if words[0] <= 6 else 3 if words[0] <= 8 else 2
         tiling = Tiling(template, (width, height), words, span, quads | 1, batch, blocks)
         found += _scored(x, y, tiling, room, work)
     return found
