@@ -1,6 +1,7 @@
 // Colour times alpha before resampling, and back: what is transparent must not bleed.
 #pragma once
 
+#include "core/arith.h"
 #include "core/pixels.h"
 
 namespace cvcli {
@@ -61,7 +62,8 @@ struct Premultiply {
 };
 
 // For 8 bits 255 * c / a cut off and saturated, c itself where alpha is 0. The quotient in float32
-// has the same whole part: it is either whole or further from a whole number than its error.
+// has the same whole part: it is either whole or further from a whole number than its error, and
+// so has one that may miss by its last bit where it is not whole.
 // For floats c / a, 0 where alpha is not positive.
 template <class To>
 struct Unpremultiply {
@@ -72,10 +74,11 @@ struct Unpremultiply {
     }
     template <int C>
     CVCLI_FN Pixel<uint8_t, C> operator()(Pixel<uint8_t, C> pixel) const {
-        const float alpha = static_cast<float>(pixel.v[C - 1]);
+        const float alpha = to_float(pixel.v[C - 1]);
         for (int c = 0; c < C - 1; ++c) {
-            const float color = static_cast<float>(pixel.v[c]);
-            const float quotient = smaller(255.0f * color / larger(alpha, 1.0f), 255.0f);
+            const float color = to_float(pixel.v[c]);
+            const float quotient =
+                smaller(near_quotient(255.0f * color, larger(alpha, 1.0f)), 255.0f);
             pixel.v[c] = static_cast<uint8_t>(static_cast<int32_t>(alpha > 0 ? quotient : color));
         }
         return pixel;

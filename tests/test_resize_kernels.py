@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
+import emulator
 import numpy as np
 import pytest
 from conftest import CHANNELS, DTYPES, assert_same, noise, run_chain, run_ragged
@@ -43,6 +44,7 @@ def kinds():
     yield "resize 224x224! --antialias off | reformat --layout planar", 3, "uint8", (1080, 1920)
     yield "resize 224x224! --filter lanczos", 3, "uint8", (1080, 1920)
     yield "resize 200% --filter bicubic", 3, "uint8", (1080, 1920)
+    yield "flip --axis 1 | resize 200% | reformat --layout planar", 4, "uint8", (64, 64)
     yield "resize 37%", 4, "uint8", (300, 500)
     yield "flip --axis 0 | resize 37% | channelreorder --order 0", 2, "uint8", (300, 500)
     yield "resize 70% --filter hamming", 1, "uint16", (300, 500)
@@ -106,9 +108,29 @@ CHAINS = (
     "resize 120% | crop --x 13 --y 5 --width 101 --height 57",
 )
 
+# Parts of them begin at odd rows and columns, and end where a warp's part does and one after.
+DOUBLED = (
+    "resize 200% --filter bicubic",
+    "resize 200% | crop --x 3 --y 5 --width 255 --height 39",
+    "flip --axis -1 | resize 200% --filter bicubic | crop --x 1 --y 1 --width 256 --height 32",
+    "flip --axis 1 | resize 200% --filter bicubic | reformat --layout planar",
+)
+
+
+@pytest.mark.parametrize("text", DOUBLED)
+@pytest.mark.parametrize("channels", CHANNELS)
+def test_doubled_images_are_the_same_bytes_in_the_emulator(text, channels):
+    for size in ((37, 131), (8, 8)) if "crop" not in text else ((45, 131),):
+        plan = parse_chain(text).plan(ImageSpec(*size, channels, "uint8"))
+        assert plan.passes[-1].pattern.template == (2,)
+        # Black and white overshoot most.
+        batch = noise((2, *size, channels), "uint8")
+        emulator.compare(text, batch)
+        emulator.compare(text, batch // 128 * 255)
+
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("text", CHAINS)
+@pytest.mark.parametrize("text", CHAINS + DOUBLED[:1])
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("channels", CHANNELS)
 def test_a_gpu_gives_the_same_bytes(text, dtype, channels):

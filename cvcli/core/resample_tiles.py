@@ -21,22 +21,27 @@ _SHARED = 47 << 10
 """Bytes of shared memory a block may have everywhere, less what the compiler may want."""
 _SHARED_ALL = 200 << 10
 """About what a large multiprocessor has for all its blocks, and how many of them are enough."""
+_TILES = 132
+"""Multiprocessors that one image should keep busy."""
 _BLOCKS = 6
 # Few kernels serve a batch of many sizes, so the numbers that they are made for lie far apart.
 _WORDS = (1, 2, 4, 6, 8, 12, 16)
-_ROOMS = (16 << 10, 24 << 10, 36 << 10, _SHARED)
+_ROOMS = (16 << 10, 24 << 10, 32 << 10, 40 << 10, _SHARED)
 _PIXELS = (24, 44, 80, 144, 224, 320, 480, 720, 1088)
 _ROWS = (24, 44, 80, 120, 176)
 _TAPS = (2, 4, 8, 12, 20, 32, 64, 128)
-_HEIGHTS = (32, 16, 8, 4)
+_HEIGHTS = (32, 24, 16, 12, 10, 8, 6, 4)
 _FEW = 16
+_PAD = 32
+"""Words between fours of source rows, at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
     """The numbers a kernel is compiled for, the tile in pixels, and words in records of an axis.
 
-    No numbers: each thread makes a pixel by itself. One: it makes four, of means of two by two.
+    No numbers: each thread makes a pixel by itself. One: how often a side gets longer, or shorter
+    where it is less than 0.
     """
 
     template: tuple[int, ...]
@@ -50,7 +55,8 @@ class Tiling:
     """Least blocks a multiprocessor should hold, which bounds the registers."""
 
 
-POINTS, HALVES = Tiling((), (32, 8)), Tiling((2,), (128, 8))
+POINTS, HALVES = Tiling((), (32, 8)), Tiling((-2,), (128, 8))
+DOUBLES = {count: Tiling((2,), (256, 256), blocks=3 if count < 4 else 2) for count in range(1, 5)}
 
 
 def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
@@ -61,6 +67,8 @@ def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
     """
     if x.halves and y.halves:
         return HALVES
+    if x.doubled is not None and y.doubled is not None:
+        return DOUBLES[source.channels]
     taps = x.most * y.most
     area = source.width * source.height / (len(x.first) * len(y.first))
     if taps <= _FEW and area > 2 * taps:
@@ -82,14 +90,17 @@ def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tili
     for width, height, part in product((64, 32), _HEIGHTS, (1, 2, 4, 8)):
         batch = _THREADS // width // part
         span, quads = _reach(x, width, 4) // 4, _reach(y, height, 4) // 4
-        shared = 16 * batch * channels * span + 4 * width * channels * (quads | 1)
-        shared += 16 * height * (1 + words[1]) + 4 * sum(words)
+        shared = batch * (16 * channels * span + 4 * _PAD) + 4 * width * channels * (quads | 1)
+        shared += 16 * (height * (1 + words[1]) + width * (1 + words[0])) + 4 * sum(words)
         room = _fitting(_ROOMS, shared)
         if not (batch and words[0] and room):
             continue
-        work = 4 * quads * (4 * span + width * words[0] * part) + width * height * words[1]
+        rounds = -(-quads // batch) if batch else 0
+        # Instructions: to load, to make rows, to make columns of those, and around them.
+        work = 4 * quads * span * 27 + rounds * _THREADS * (channels * (16 * words[0] + 17) + 25)
+        work += width * height * channels // 4 * (16 * words[1] + 40) + 300 * _THREADS
         template = (width, height, words[0], room)
-        blocks = 4 if words[0] <= 4 else 3 if words[0] <= 8 else 2
+        blocks = 4 if words[0] <= 6 else 3 if words[0] <= 8 else 2
         tiling = Tiling(template, (width, height), words, span, quads | 1, batch, blocks)
         found += _scored(x, y, tiling, room, work)
     return found
@@ -118,7 +129,7 @@ def _scored(
         return []
     tiles = -(-len(x.first) // tiling.tile[0]) * -(-len(y.first) // tiling.tile[1])
     crowd = max(1.0, _BLOCKS * shared / _SHARED_ALL)
-    return [(tiles * work * crowd, tiling)]
+    return [(max(tiles, _TILES) * work * crowd, tiling)]
 
 
 def _fitting(sizes: tuple[int, ...], least: int) -> int:

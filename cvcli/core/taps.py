@@ -24,6 +24,10 @@ Span = tuple[float, float]
 """Begin and end on an axis, in samples of the source; they may lie within one."""
 PRECISION = 22
 """Bits after the point of the fixed-point weights of 8-bit images."""
+COARSE = 15
+"""So many of those bits are zero in weights of 2**-7."""
+EDGE = 3
+"""Results at either end that may have weights of their own where an axis is doubled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,30 @@ class Taps:
         """Whether every two samples make one, in fixed point."""
         half = self.most == 2 and bool((self.weights == 1 << (PRECISION - 1)).all())
         return half and bool((self.first == 2 * np.arange(len(self.first))).all())
+
+    @property
+    def doubled(self) -> Integers | None:
+        """Weights ``(n, 4)`` if every sample makes two results, each from four; else None.
+
+        Those of result ``i`` begin at sample ``i // 2 - 2 + i % 2``, be it outside. But for the
+        first and the last three results all even ones have the same, and all odd ones, and they
+        are whole numbers of 2**-7 below 1.
+        """
+        length = len(self.first)
+        if self.weights.dtype != np.int32 or length < 16 or int(self.end.max()) * 2 != length:
+            return None
+        results = np.arange(length)
+        places = (self.first - (results // 2 - 2 + results % 2))[:, None] + np.arange(self.most)
+        inside = np.arange(self.most) < self.count[:, None]
+        if ((places < 0) | (places > 3))[inside].any():
+            return None
+        windows = np.zeros((length, 4), np.int32)
+        windows[np.nonzero(inside)[0], places[inside]] = self.weights[inside]
+        inner = windows[EDGE + 1 : -EDGE - 1].reshape(-1, 2, 4)
+        coarse = inner[0] >> COARSE
+        same = (inner == coarse << COARSE).all() and (abs(coarse) < 128).all()
+        ends = (windows[EDGE] == inner[0, 1]).all() and (windows[-EDGE - 1] == inner[0, 0]).all()
+        return windows if same and ends else None
 
     @property
     def end(self) -> Integers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cvcli.core.taps import PRECISION, Taps
+from cvcli.core.taps import COARSE, EDGE, PRECISION, Taps
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,8 +18,6 @@ else:
     from cvcli.core.lazy import np
 
 _LOW_BITS = 12
-_COARSE = 15
-"""Weights of so many zero bits at the end, and not too large, are single signed bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +42,21 @@ def add_tables(block: Block, taps: Taps, words: int) -> Tables:
     return Tables(spans, block.add(pairs.tobytes()), records, pairs.shape[1], words)
 
 
+def add_doubled(block: Block, windows: Integers) -> tuple[int, int, int]:
+    """Add the weights of an axis's ends; return where they are, and those of the other results.
+
+    Of each of three results at either end the weights are in signed bytes, from the most
+    significant to the least, in a word each, then an empty one. Those of even and of odd results
+    are in units of 2**-7, a byte each.
+    """
+    ends = np.concatenate([windows[:EDGE], windows[-EDGE:]])
+    words = np.zeros((2 * EDGE, 4), np.int32)
+    for place, digit in enumerate(_digits(ends.astype(np.int64))):
+        words[:, place] = digit.astype(np.int8).view("<i4")[:, 0]
+    odd, even = (windows[EDGE : EDGE + 2] >> COARSE).astype(np.int8).view("<i4")[:, 0]
+    return block.add(words.tobytes()), int(even), int(odd)
+
+
 def words_of(taps: Taps) -> int:
     """Return how many words of four samples the taps of a result sample touch at most."""
     return int(np.max((taps.first % 4 + taps.count + 3) // 4))
@@ -63,8 +76,7 @@ def _records(taps: Taps, words: int) -> Integers:
 
     The header: the first source index, a multiple of 4; what sums start at; the same for coarse
     weights; whether they are coarse. Then for each four samples from the first one on their
-    weights as signed bytes, from the most significant to the least, and coarse ones. Sums take
-    samples less 128, so they start with what that leaves out.
+    weights as signed bytes, from the most significant to the least, and coarse ones.
     """
     rows, most = taps.weights.shape
     weights = np.zeros((rows, words * 4), np.int64)
@@ -72,12 +84,12 @@ def _records(taps: Taps, words: int) -> Integers:
     inside = np.arange(most) < taps.count[:, None]
     row = np.broadcast_to(np.arange(rows)[:, None], places.shape)
     weights[row[inside], places[inside]] = taps.weights[inside]
-    coarse = weights >> _COARSE
-    is_coarse = ((coarse << _COARSE == weights) & (abs(coarse) < 128)).all(axis=1)
+    coarse = weights >> COARSE
+    is_coarse = ((coarse << COARSE == weights) & (abs(coarse) < 128)).all(axis=1)
     records = np.zeros((rows, 1 + words, 4), np.int32)
     records[:, 0, 0] = taps.first & ~3
-    records[:, 0, 1] = _wrapped(128 * weights.sum(axis=1) + (1 << (PRECISION - 1)))
-    records[:, 0, 2] = _wrapped(128 * coarse.sum(axis=1) + (1 << (PRECISION - _COARSE - 1)))
+    records[:, 0, 1] = 1 << (PRECISION - 1)
+    records[:, 0, 2] = 1 << (PRECISION - COARSE - 1)
     records[:, 0, 3] = is_coarse
     for place, digit in enumerate((*_digits(weights), np.where(is_coarse[:, None], coarse, 0))):
         records[:, 1:, place] = digit.astype(np.int8).view("<i4")
@@ -90,7 +102,3 @@ def _digits(weights: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     rest = (weights - low) >> 8
     middle = (rest + 128 & 255) - 128
     return (rest - middle) >> 8, middle, low
-
-
-def _wrapped(values: NDArray[np.int64]) -> Integers:
-    return values.astype(np.uint64).astype(np.uint32).view(np.int32)

@@ -34,6 +34,9 @@ struct Packing {
             return float_of(words[place]);
         } else {
             const int byte = place * int(sizeof(T));
+            if constexpr (sizeof(T) == 1) {
+                return static_cast<T>(__byte_perm(words[byte / 4], 0, 0x4440 | byte % 4));
+            }
             return static_cast<T>(words[byte / 4] >> (byte % 4 * 8));
         }
     }

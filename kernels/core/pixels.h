@@ -85,6 +85,13 @@ template <class T>
 CVCLI_FN T to_sample(float value) {
     const float top = static_cast<float>((1u << 8 * sizeof(T)) - 1);
 #if CVCLI_CUDA
+#if !defined(CVCLI_EMULATED)
+    if constexpr (sizeof(T) == 1) {
+        uint32_t sample;
+        asm("cvt.rni.sat.u8.f32 %0, %1;" : "=r"(sample) : "f"(value));
+        return static_cast<T>(sample);
+    }
+#endif
     const float within = fminf(fmaxf(value, 0.0f), top);
 #else
     // Floats that are not negative are ordered as their bits, which compilers have a minimum for.

@@ -33,9 +33,21 @@ CVCLI_FN uint32_t pack_sums(const uint32_t (&sums)[4], int shift) {
 #endif
 }
 
+// The sum of four unsigned bytes by signed ones.
 CVCLI_FN uint32_t add_products(uint32_t samples, int32_t weights, uint32_t sum) {
-    return static_cast<uint32_t>(
-        __dp4a(static_cast<int>(samples), static_cast<int>(weights), static_cast<int>(sum)));
+#if defined(CVCLI_EMULATED)
+    const auto add = [&](uint32_t bytes) {
+        sum =
+            static_cast<uint32_t>(__dp4a(static_cast<int>(bytes), weights, static_cast<int>(sum)));
+    };
+    add(samples ^ 0x80808080u);
+    add(0x40404040u);
+    add(0x40404040u);
+    return sum;
+#else
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(samples), "r"(weights));
+    return sum;
+#endif
 }
 
 // Sums of N columns of words, each from its own place, by the same or by own weights: those of
@@ -94,14 +106,18 @@ template <class N, int C>
 struct ByteRoom {
     static constexpr int kWords = N::kWidth * C / 4;
     int4* rows;     // the records of rows
+    int4* columns;  // and of columns
     uint32_t* mid;  // fours of rows made, `pitch` for each sample of a row
     uint32_t* raw;  // source rows, `span` words for each channel, `batch` fours of them at once
-    int32_t pitch, span, batch;
+    int32_t pitch, span, pad, batch;
 
     CVCLI_FN ByteRoom(uint32_t* room, const ResampleParams& params)
         : pitch(params.y.reach), span(params.x.reach), batch(params.x.batch) {
+        // Neighbouring fours of rows are so many banks apart, an odd number.
+        pad = (9 - 4 * C * span) & (kWarp - 1);
         rows = reinterpret_cast<int4*>(room);
-        mid = room + N::kHeight * 4 * (1 + params.y.words);
+        columns = rows + N::kHeight * (1 + params.y.words);
+        mid = reinterpret_cast<uint32_t*>(columns + N::kWidth * (1 + N::kWords));
         raw = mid + N::kWidth * C * pitch + params.y.words;
     }
     // Columns lie so that those of a result word's four samples are far apart, and those of
@@ -125,8 +141,20 @@ struct BytePasses {
     CVCLI_FN int32_t first_x() const { return params.frame.x0 + place.x; }
     CVCLI_FN int32_t first_y() const { return params.frame.y0 + place.y; }
     CVCLI_FN int record_words() const { return 1 + params.y.words; }
-    CVCLI_FN int column() const { return static_cast<int>(threadIdx.x) % N::kWidth; }
-    CVCLI_FN int quad() const { return static_cast<int>(threadIdx.x) / N::kWidth; }
+    // A warp makes some columns of up to four fours of rows: those of one four are words apart that
+    // often share a bank.
+    CVCLI_FN int lane_columns() const {
+        return room.batch >= 4 ? kWarp / 4 : room.batch >= 2 ? kWarp / 2 : kWarp;
+    }
+    CVCLI_FN int column() const {
+        const int wide = lane_columns();
+        return (static_cast<int>(threadIdx.x) / kWarp * wide + lane() % wide) % N::kWidth;
+    }
+    CVCLI_FN int quad() const {
+        const int wide = lane_columns();
+        const int group = static_cast<int>(threadIdx.x) / kWarp * wide / N::kWidth;
+        return group * (kWarp / wide) + lane() / wide;
+    }
 
     CVCLI_FN void find_source() {
         place.source_x = __ldg(&records_of(params.x, first_x())->x);
@@ -134,45 +162,53 @@ struct BytePasses {
         place.end_x = end_of(params.x, first_x() + place.width - 1);
         place.end_y = end_of(params.y, first_y() + place.height - 1);
     }
-    // The records of rows into shared memory, and whether all weights of an axis are coarse.
-    CVCLI_FN void load_records(int4 head) {
-        const int4* rows = records_of(params.y, first_y());
+    // The records of an axis into shared memory; returns whether all their weights are coarse.
+    CVCLI_FN static bool load_records(int4* to, const ResampleAxis& axis, int32_t first,
+                                      int count) {
+        const int4* from = records_of(axis, first);
+        const int words = 1 + axis.words;
         bool fine = false;
-        for (int i = threadIdx.x; i < place.height * record_words(); i += kBlockThreads) {
-            room.rows[i] = __ldg(rows + i);
-            if (i % record_words() == 0 && !room.rows[i].w) fine = true;
+        for (int i = threadIdx.x; i < count * words; i += kBlockThreads) {
+            const int4 record = __ldg(from + i);
+            to[i] = record;
+            if (i % words == 0 && !record.w) fine = true;
         }
-        coarse_x = !__syncthreads_or(!head.w);
-        coarse_y = !__syncthreads_or(fine);
+        return !__syncthreads_or(fine);
     }
     template <class R>
     CVCLI_FN void make_rows(const R& reader) {
-        const int32_t place_x = smaller(column(), place.width - 1);
-        const int4* record = records_of(params.x, first_x() + place_x);
-        const int4 head = __ldg(record);
-        int4 weights[N::kWords];
-#pragma unroll
-        for (int j = 0; j < N::kWords; ++j) weights[j] = __ldg(record + 1 + j);
         __syncthreads();  // the tile before has been read
-        load_records(head);
+        coarse_x = load_records(room.columns, params.x, first_x(), place.width);
+        coarse_y = load_records(room.rows, params.y, first_y(), place.height);
         const uint32_t inverse = inverse_of(room.span);
         const int quads = (place.end_y - place.source_y + 3) / 4;
 #pragma unroll 1
         for (int first = 0; first < quads; first += room.batch) {
-            BatchLoad<C, R>{
-                reader,    room.raw,   place,  params.frame.width, place.source_y + 4 * first,
-                room.span, room.batch, inverse}();
+            BatchLoad<C, R>{reader,
+                            room.raw,
+                            place,
+                            params.frame.width,
+                            place.source_y + 4 * first,
+                            room.span,
+                            room.pad,
+                            room.batch,
+                            inverse}();
             __syncthreads();
             if (quad() < room.batch && first + quad() < quads && column() < place.width) {
-                make_quad(first, head, weights);
+                make_quad(first);
             }
             __syncthreads();
         }
     }
     // This thread's column of four rows.
-    CVCLI_FN void make_quad(int first, int4 head, const int4 (&weights)[N::kWords]) {
+    CVCLI_FN void make_quad(int first) {
+        const int4* record = room.columns + column() * (1 + N::kWords);
+        const int4 head = record[0];
+        int4 weights[N::kWords];
+#pragma unroll
+        for (int j = 0; j < N::kWords; ++j) weights[j] = record[1 + j];
         const int skipped = (head.x - place.source_x) / 4;
-        const uint32_t* raw = room.raw + quad() * 4 * C * room.span + skipped;
+        const uint32_t* raw = room.raw + quad() * (4 * C * room.span + room.pad) + skipped;
 #pragma unroll
         for (int c = 0; c < C; ++c) {
             uint32_t sums[4];
@@ -181,7 +217,7 @@ struct BytePasses {
                 [&](int n, int j) { return raw[(n * C + c) * room.span + j]; },
                 [&](int j) { return weights[j]; });
             room.mid[room.column(column() * C + c) + first + quad()] =
-                pack_sums(sums, coarse_x ? kCoarseShift : kWeightBits) ^ kSigns;
+                pack_sums(sums, coarse_x ? kCoarseShift : kWeightBits);
         }
     }
     // Calls make(y, item, record, mid) for each of the items of each row; mid is where column 0

@@ -82,32 +82,45 @@ CVCLI_FN void load_eight(const R& reader, int32_t width, int32_t y, int32_t x,
     }
 }
 
-// Four result pixels, of which the image has `count`.
+// Four pixels side by side, of which the image has `count`.
+template <int C>
+CVCLI_FN void store_four(const Image& dst, int32_t y, int32_t x, int32_t count,
+                         const uint32_t (&words)[C]) {
+    uint8_t* to = row_at<uint8_t>(dst, y) + int64_t{x} * C;
+    if (count == 4 && (address(to) & 3) == 0) {
+#pragma unroll
+        for (int i = 0; i < C; ++i) reinterpret_cast<uint32_t*>(to)[i] = words[i];
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 4 * C; ++i) {
+        if (i < count * C) to[i] = static_cast<uint8_t>(words[i / 4] >> (8 * (i % 4)));
+    }
+}
+
+// Four result pixels through the steps after; bytes that stay together are stored by words.
 template <int C, class W>
 CVCLI_FN void write_four(const W& work, const Image& dst, int32_t y, int32_t x, int32_t count,
                          const uint32_t (&words)[C]) {
+    using Out = decltype(work.after(typename W::In{}));
     if constexpr (W::kPlainOut) {
-        uint8_t* to = row_at<uint8_t>(dst, y) + int64_t{x} * C;
-        if (count == 4 && (address(to) & 3) == 0) {
+        store_four<C>(dst, y, x, count, words);
+    } else if constexpr (!W::kPlanarOut && sizeof(typename Out::Sample) == 1) {
+        uint32_t out[Out::kChannels] = {};
 #pragma unroll
-            for (int i = 0; i < C; ++i) reinterpret_cast<uint32_t*>(to)[i] = words[i];
-            return;
-        }
+        for (int i = 0; i < 4; ++i) {
+            const Out pixel = work.after(pixel_of(words, i));
 #pragma unroll
-        for (int i = 0; i < 4 * C; ++i) {
-            if (i < count * C) to[i] = static_cast<uint8_t>(words[i / 4] >> (8 * (i % 4)));
+            for (int c = 0; c < Out::kChannels; ++c) {
+                const int byte = i * Out::kChannels + c;
+                out[byte / 4] |= uint32_t{pixel.v[c]} << (8 * (byte % 4));
+            }
         }
+        store_four<Out::kChannels>(dst, y, x, count, out);
     } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            if (i >= count) return;
-            typename W::In pixel;
-#pragma unroll
-            for (int c = 0; c < C; ++c) {
-                const int byte = i * C + c;
-                pixel.v[c] = static_cast<uint8_t>(words[byte / 4] >> (8 * (byte % 4)));
-            }
-            work.write(dst, y, x + i, pixel);
+            if (i < count) work.write(dst, y, x + i, pixel_of(words, i));
         }
     }
 }

@@ -5,8 +5,6 @@
 
 namespace cvcli {
 
-constexpr uint32_t kSigns = 0x80808080u;  // flips unsigned bytes into signed ones less 128
-
 // One image's tile: where it begins in the result and in the source, and how much of it there is.
 struct SourceTile {
     int32_t x, y, width, height;
@@ -146,6 +144,52 @@ CVCLI_FN uint32_t inverse_of(int32_t span) {
     return static_cast<uint32_t>(((1 << 26) + span - 1) / span);
 }
 
+// Four pixels on their way from the image into shared memory, or several where steps come before.
+template <int C, class R, bool Shifted>
+struct WholeGroup {
+    static constexpr int kRaw = R::Raw::kChannels;
+    static constexpr int kLoaded = Shifted ? kRaw + 1 : kRaw;
+    uint32_t words[kLoaded];
+    int shift;
+    uint32_t* to;
+
+    CVCLI_FN void load(const uint8_t* at) {
+        const int lead = Shifted ? static_cast<int>(address(at) & 3) : 0;
+        const auto* from = reinterpret_cast<const uint32_t*>(at - lead);
+#pragma unroll
+        for (int c = 0; c < kLoaded; ++c) words[c] = read_only(from + c);
+        shift = 8 * lead;
+    }
+    CVCLI_FN void store(const R& reader, bool backwards, int span) const {
+        uint32_t raw[kRaw], four[C] = {};
+#pragma unroll
+        for (int c = 0; c < kRaw; ++c) {
+            raw[c] =
+                Shifted ? __funnelshift_r(words[c], words[kLoaded - kRaw + c], shift) : words[c];
+        }
+        if constexpr (R::kSteps) {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const Pixel<uint8_t, C> pixel = reader.before(pixel_of(raw, i));
+#pragma unroll
+                for (int c = 0; c < C; ++c) four[c] |= uint32_t{pixel.v[c]} << (8 * i);
+            }
+        } else {
+            split_channels(raw);
+#pragma unroll
+            for (int c = 0; c < C; ++c) four[c] = raw[c];
+        }
+#pragma unroll
+        for (int c = 0; c < C; ++c) {
+            to[c * span] = R::kMoved && backwards ? __byte_perm(four[c], 0, 0x0123) : four[c];
+        }
+    }
+};
+
+CVCLI_FN int floor_quotient(int a, int b) {
+    return a >= 0 ? a / b : -((b - 1 - a) / b);
+}
+
 // The fours of pixels of some source rows that one tile needs.
 template <int C, class R>
 struct BatchLoad {
@@ -155,6 +199,7 @@ struct BatchLoad {
     int32_t width;
     int32_t first_row;
     int32_t span;
+    int32_t pad;  // words between fours of rows
     int32_t batch;
     uint32_t inverse;
 
@@ -171,53 +216,94 @@ struct BatchLoad {
     }
     CVCLI_FN void store(int row, int group, const uint32_t (&words)[C]) const {
 #pragma unroll
-        for (int c = 0; c < C; ++c) raw[(row * C + c) * span + group] = words[c] ^ kSigns;
+        for (int c = 0; c < C; ++c) raw[(row * C + c) * span + row / 4 * pad + group] = words[c];
     }
     CVCLI_FN void load_any(int row, int group) const {
         uint32_t words[C];
         load_four(reader, width, first_row + row, place.source_x + 4 * group, words);
         store(row, group, words);
     }
-    // Rows as they lie, by words; where those would leave the row, byte by byte.
+    // Rows by words; what these would leave the row for, or a gather takes from elsewhere, pixel by
+    // pixel.
     template <bool Shifted>
     CVCLI_FN void load_rows() const {
-        constexpr int more = Shifted ? 4 : 0;
-        const int32_t row_bytes = width * C;
-        const auto whole = [&](int32_t offset, int32_t lead) {
-            return offset >= lead && offset - lead + 4 * C + more <= row_bytes;
-        };
-        const auto lead_of = [&](const uint8_t* at) {
-            return Shifted ? static_cast<int32_t>(address(at) & 3) : 0;
-        };
-        for_each<4>([&](int row, int group) {
-            const int32_t offset = (place.source_x + 4 * group) * C;
-            const uint8_t* at = row_at<const uint8_t>(reader.src, first_row + row) + offset;
-            const int32_t lead = lead_of(at);
-            if (!whole(offset, lead)) return;
-            const uint32_t* from = reinterpret_cast<const uint32_t*>(at - lead);
-            uint32_t words[C + 1];
-#pragma unroll
-            for (int c = 0; c < (Shifted ? C + 1 : C); ++c) words[c] = read_only(from + c);
-            uint32_t four[C];
-#pragma unroll
-            for (int c = 0; c < C; ++c) {
-                four[c] = Shifted ? __funnelshift_r(words[c], words[c + 1], 8 * lead) : words[c];
-            }
-            split_channels(four);
-            store(row, group, four);
-        });
-        const bool at_left = Shifted && place.source_x == 0;
-        if (!at_left && ((place.end_x + 3) & ~3) * C + more <= row_bytes) return;
+        constexpr int raw = R::Raw::kChannels, more = Shifted ? 4 : 0, unit = 4 * raw;
+        const int groups = (place.end_x - place.source_x + 3) / 4;
+        const int rows = smaller(batch * 4, place.end_y - first_row);
+        int32_t x = place.source_x, y = first_row;
+        int64_t pitch = reader.src.row_pitch;
+        int first = 0, last = groups - 1;
+        bool backwards = false;
+        if constexpr (R::kMoved) {
+            const Axis &across = reader.move.x, &down = reader.move.y;
+            const bool straight = y >= down.run_begin && y + rows <= down.run_end;
+            first = larger(0, -floor_quotient(x - across.run_begin, 4));
+            last = straight ? smaller(last, floor_quotient(across.run_end - x, 4) - 1) : -1;
+            backwards = across.run_step < 0;
+            x = run_at(across, x) - (backwards ? 3 : 0);
+            y = run_at(down, y);
+            pitch *= down.run_step;
+        }
+        // Offsets of groups in a row must lie between these.
+        const int low = Shifted ? 3 : 0;
+        const int high = (R::kMoved ? reader.src.width : width) * raw - unit - more;
+        const int begin = backwards ? x * raw - high : low - x * raw;
+        const int end = backwards ? x * raw - low : high - x * raw;
+        first = larger(first, -floor_quotient(-begin, unit));
+        last = smaller(last, floor_quotient(end, unit));
+        if (first <= last) {
+            const auto* row = row_at<const uint8_t>(reader.src, y);
+            load_whole<Shifted>(row + int64_t{x} * raw, pitch, backwards ? -unit : unit, first,
+                                last);
+        }
+        if (first == 0 && last == groups - 1) return;
         for_each<1>([&](int row, int group) {
-            const int32_t offset = (place.source_x + 4 * group) * C;
-            const uint8_t* at = row_at<const uint8_t>(reader.src, first_row + row) + offset;
-            if (!whole(offset, lead_of(at))) load_any(row, group);
+            if (group < first || group > last) load_any(row, group);
         });
     }
+    // Groups from `first` to `last`, four of a thread's at a time, all loads before the stores. In
+    // the place of others the nearest of these are loaded, so that nothing is left to chance.
+    template <bool Shifted>
+    CVCLI_FN void load_whole(const uint8_t* from, uint64_t pitch, int stride, int first,
+                             int last) const {
+        constexpr int round = 4;
+        const int total = batch * 4 * span;
+        const uint32_t last_row = smaller(batch * 4, place.end_y - first_row) - 1;
+        const uint32_t step_rows = (kBlockThreads * inverse) >> 26;
+        const int step = kBlockThreads - step_rows * span;
+        uint32_t row = (threadIdx.x * inverse) >> 26;
+        int group = threadIdx.x - row * span;
+        const auto load = [&](WholeGroup<C, R, Shifted>& next) {
+            next.load(from + smaller(row, last_row) * pitch +
+                      larger(smaller(group, last), first) * stride);
+            next.to = raw + row * (C * span) + row / 4 * pad + group;
+            row += step_rows;
+            group += step;
+            row += group >= span ? 1 : 0;
+            group -= group >= span ? span : 0;
+        };
+        int i = 0;
+#pragma unroll 1
+        for (; i + round * kBlockThreads <= total; i += round * kBlockThreads) {
+            WholeGroup<C, R, Shifted> groups[round];
+#pragma unroll
+            for (int n = 0; n < round; ++n) load(groups[n]);
+#pragma unroll
+            for (int n = 0; n < round; ++n) groups[n].store(reader, stride < 0, span);
+        }
+#pragma unroll 1
+        for (i += threadIdx.x; i < total; i += kBlockThreads) {
+            WholeGroup<C, R, Shifted> one;
+            load(one);
+            one.store(reader, stride < 0, span);
+        }
+    }
     CVCLI_FN void operator()() const {
-        if constexpr (R::kDirect) {
+        if constexpr (R::kPacked && sizeof(typename R::Raw::Sample) == 1) {
             const uint64_t places = address(reader.src.data) | reader.src.row_pitch;
-            (places & 3) ? load_rows<true>() : load_rows<false>();
+            // With a gather groups of pixels may begin anywhere.
+            const bool fours = !R::kMoved || R::Raw::kChannels % 4 == 0;
+            places & 3 || !fours ? load_rows<true>() : load_rows<false>();
         } else {
             for_each<2>([&](int row, int group) { load_any(row, group); });
         }

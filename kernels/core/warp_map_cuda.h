@@ -1,6 +1,7 @@
 // Where the pixels of a tile come from: places by row and column, and what encloses them all.
 #pragma once
 
+#include "core/arith.h"
 #include "core/warp.h"
 
 namespace cvcli {
@@ -41,6 +42,16 @@ CVCLI_FN Box box_around(int32_t x0, int32_t y0, int32_t x1, int32_t y1, bool kno
     return {x, y, x1 + R::kLast + 1 - x, y1 + R::kLast + 1 - y, known};
 }
 
+// A number that the compiler is not to look into: it would shift 64 bits to multiply half of them.
+CVCLI_FN int32_t just(int32_t value) {
+    asm("" : "+r"(value));
+    return value;
+}
+
+CVCLI_FN int32_t whole_of(float at) {
+    return static_cast<int32_t>(floor_of(at));
+}
+
 template <int Shape, int High>
 struct WarpMap;
 
@@ -56,51 +67,77 @@ struct WarpMap<kAffine, High> {
         }
     };
     using At = Step;
+    // Of the first pixel, from there to the last one of its row, and to that of its column.
+    struct Side {
+        float x;
+        float y;
+    };
+    static constexpr int kWidest = 1 << 20;
     const int64_t* fixed;
     Step first;
-    int32_t width;
-    int32_t height;
+    Side wide;
+    Side high;
 
     CVCLI_FN WarpMap(const WarpParams& params, const WarpTile& tile, int64_t half, Memory&)
-        : fixed(params.fixed), width(tile.width), height(tile.height) {
+        : fixed(params.fixed) {
         const int64_t x = params.frame.x0 + tile.x;
         const int64_t y = params.frame.y0 + tile.y;
         first.x = fixed[0] * x + fixed[1] * y + fixed[2] + half;
         first.y = fixed[3] * x + fixed[4] * y + fixed[5] + half;
+        wide = side(params.map, tile.width - 1);
+        high = side(params.map + 1, tile.height - 1);
     }
-    CVCLI_FN Step column(int x) const { return {fixed[0] * x, fixed[3] * x}; }
     CVCLI_FN Step rows(int count) const { return {fixed[1] * count, fixed[4] * count}; }
     CVCLI_FN At at(int y, int x) const {
         return {first.x + fixed[1] * y + fixed[0] * x, first.y + fixed[4] * y + fixed[3] * x};
     }
-    template <int Filter, bool Near>
-    CVCLI_FN Place place(const At& at) const {
-        return affine_place(at.x, at.y);
+    CVCLI_FN At at(int y, int x, const Box& box) const {
+        At near = at(y, x);
+        near.x -= int64_t{box.x} << 32;
+        near.y -= int64_t{box.y} << 32;
+        return near;
+    }
+    // A place in the box, each number so much too large.
+    template <int Bits>
+    static constexpr int kExcess = 0;
+    template <int Filter, int Bits>
+    CVCLI_FN Place near_place(const At& at, const Box&) const {
+        const Place place = affine_place(at.x, at.y);
+        return {just(place.x), just(place.y), place.fx, place.fy};
     }
     template <int Filter>
+    CVCLI_FN Place far_place(const At& at) const {
+        return affine_place(at.x, at.y);
+    }
+    // The sides are rounded, so that the box is a little larger than it has to be.
+    template <int Filter>
     CVCLI_FN Box box() const {
-        const Step wide = column(width - 1);
-        const Step high = rows(height - 1);
-        const int64_t zero = 0;
-        return box_around<Filter>(whole(first.x + smaller(wide.x, zero) + smaller(high.x, zero)),
-                                  whole(first.y + smaller(wide.y, zero) + smaller(high.y, zero)),
-                                  whole(first.x + larger(wide.x, zero) + larger(high.x, zero)),
-                                  whole(first.y + larger(wide.y, zero) + larger(high.y, zero)),
-                                  true);
+        const int32_t x = whole(first.x), y = whole(first.y);
+        return box_around<Filter>(x + least(wide.x, high.x), y + least(wide.y, high.y),
+                                  x + most(wide.x, high.x), y + most(wide.y, high.y), true);
     }
     CVCLI_FN Outline outline(const Box& box) const {
-        Outline outline = {{}, {}, 0.25f};
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const At corner = at(i < 2 ? 0 : height - 1, i == 1 || i == 2 ? width - 1 : 0);
-            outline.x[i] = inside(corner.x, box.x);
-            outline.y[i] = inside(corner.y, box.y);
-        }
-        return outline;
+        const float x = inside(first.x, box.x), y = inside(first.y, box.y);
+        return {{x, x + wide.x, x + wide.x + high.x, x + high.x},
+                {y, y + wide.y, y + wide.y + high.y, y + high.y},
+                0.25f};
     }
 
   private:
+    CVCLI_FN static Side side(const double* map, int count) {
+        return {static_cast<float>(map[0]) * count, static_cast<float>(map[3]) * count};
+    }
     CVCLI_FN static int32_t whole(int64_t at) { return static_cast<int32_t>(at >> 32); }
+    // Whole numbers at or below, and at or above, each place on the way, 1 / 16 or more apart.
+    CVCLI_FN static float error(float a, float b) {
+        return 0.0625f + (fabsf(a) + fabsf(b)) * (1.0f / 1048576.0f);
+    }
+    CVCLI_FN static int32_t least(float a, float b) {
+        return whole_of(fminf(a, 0.0f) + fminf(b, 0.0f) - error(a, b));
+    }
+    CVCLI_FN static int32_t most(float a, float b) {
+        return whole_of(fmaxf(a, 0.0f) + fmaxf(b, 0.0f) + error(a, b)) + 1;
+    }
     CVCLI_FN static float inside(int64_t at, int32_t from) {
         const int64_t rest = at - (int64_t{from} << 32);
         return static_cast<float>(static_cast<int32_t>(rest >> 16)) * (1.0f / 65536.0f);
@@ -123,6 +160,7 @@ struct WarpMap<kPerspective, High> {
         Homogeneous step;
         CVCLI_FN void move(const Step& by) { origin += 2 * by.rows; }
     };
+    static constexpr int kWidest = 128;
     const WarpParams& params;
     WarpTile tile;
     int32_t x;
@@ -148,10 +186,27 @@ struct WarpMap<kPerspective, High> {
         const int32_t from = x % kAnchor + right;
         return {&memory.origins[down][from / kAnchor], step_by(params, from % kAnchor)};
     }
-    template <int Filter, bool Near>
-    CVCLI_FN Place place(const At& at) const {
+    CVCLI_FN At at(int down, int right, const Box&) const { return at(down, right); }
+    // Rounded down to 2^-Bits as floats are that lie so far apart, and taken from their digits,
+    // exponent and all.
+    template <int Bits>
+    static constexpr int kExcess = (150 - Bits) << (23 - Bits);
+    template <int Filter, int Bits>
+    CVCLI_FN Place near_place(const At& at, const Box& box) const {
+        constexpr float first = 1 << (23 - Bits);
         const float4 from = *at.origin;
-        return perspective_place<Filter, Near>({from.x, from.y, from.z}, at.step);
+        const float w = from.z + at.step.w;
+        const float guess = near_reciprocal(w);
+        const float scale = fmaf(guess, fmaf(-w, guess, 1.0f), guess);
+        const float x = (from.x + at.step.x) * scale;
+        const float y = (from.y + at.step.y) * scale;
+        return place_of<Filter, Bits>(bits_of(__fadd_rd(x, first - static_cast<float>(box.x))),
+                                      bits_of(__fadd_rd(y, first - static_cast<float>(box.y))));
+    }
+    template <int Filter>
+    CVCLI_FN Place far_place(const At& at) const {
+        const float4 from = *at.origin;
+        return perspective_place<Filter, false>({from.x, from.y, from.z}, at.step);
     }
     // Between the corners, whose denominators must be of one sign and not too different: only then
     // do places lie within two pixels of the straight lines from corner to corner.
@@ -167,8 +222,8 @@ struct WarpMap<kPerspective, High> {
             high.x = larger(high.x, at.x);
             high.y = larger(high.y, at.y);
         }
-        return box_around<Filter>(whole(low.x) - 2, whole(low.y) - 2, whole(high.x) + 2,
-                                  whole(high.y) + 2, true);
+        return box_around<Filter>(whole_of(low.x) - 2, whole_of(low.y) - 2, whole_of(high.x) + 2,
+                                  whole_of(high.y) + 2, true);
     }
     CVCLI_FN Outline outline(const Box& box) const {
         Outline outline = {{}, {}, 2.0f};
@@ -185,7 +240,7 @@ struct WarpMap<kPerspective, High> {
         const int32_t right = i == 1 || i == 2 ? tile.width - 1 : 0;
         const int32_t down = i < 2 ? 0 : tile.height - 1;
         const Homogeneous at = origin_at(params, x + right, y + down);
-        const float most = larger(magnitude(at.x), magnitude(at.y));
+        const float most = larger(fabsf(at.x), fabsf(at.y));
         return {at.x / at.w, at.y / at.w, at.w, most};
     }
     CVCLI_FN bool is_known() const {
@@ -196,18 +251,23 @@ struct WarpMap<kPerspective, High> {
             const float4 at = memory.corners[i];
             positive = positive && at.z > 0.0f;
             negative = negative && at.z < 0.0f;
-            most = larger(most, magnitude(at.z));
-            least = smaller(least, magnitude(at.z));
+            most = larger(most, fabsf(at.z));
+            least = smaller(least, fabsf(at.z));
             far = larger(far, at.w);
         }
-        const float step = magnitude(params.map[0]) + magnitude(params.map[3]);
-        return (positive || negative) &&
-               most + kAnchor * magnitude(params.map[6]) <= 64.0f * least &&
+        const float step = length(params.map[0]) + length(params.map[3]);
+        return (positive || negative) && least > 1.0e-30f && most < 1.0e30f &&
+               most + kAnchor * length(params.map[6]) <= 64.0f * least &&
                far + kAnchor * step <= 0.75f * kNear * least;
     }
-    CVCLI_FN static int32_t whole(float at) { return static_cast<int32_t>(floor_of(at)); }
-    CVCLI_FN static float magnitude(double value) {
-        return static_cast<float>(value < 0.0 ? -value : value);
+    CVCLI_FN static float length(double value) { return fabsf(static_cast<float>(value)); }
+    template <int Filter, int Bits>
+    CVCLI_FN static Place place_of(uint32_t x, uint32_t y) {
+        constexpr uint32_t mask = (1u << Bits) - 1;
+        const int round = Filter == kNearest ? 1 << (Bits - 1) : 0;
+        return {static_cast<int32_t>((x + round) >> Bits),
+                static_cast<int32_t>((y + round) >> Bits), (x & mask) << (24 - Bits),
+                (y & mask) << (24 - Bits)};
     }
 };
 

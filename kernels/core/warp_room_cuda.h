@@ -54,26 +54,89 @@ CVCLI_CALL Cell<T, C> far_cell(const Reader& reader, const WarpParams& params, i
     return Cell<T, C>::of(reader.at(from_y, from_x));
 }
 
-// Words that an aligned row of three-byte pixels starts with, and four pixels out of them.
-CVCLI_FN uint4 four_pixels(const uint32_t* from, int shift) {
-    const uint32_t a = read_only(from), b = read_only(from + 1), c = read_only(from + 2);
-    const uint32_t d = shift ? read_only(from + 3) : 0;
-    const uint32_t x = __funnelshift_r(a, b, shift);
-    const uint32_t y = __funnelshift_r(b, c, shift);
-    const uint32_t z = __funnelshift_r(c, d, shift);
-    return {x, __byte_perm(x, y, 0x6543), __byte_perm(y, z, 0x5432), z >> 8};
+// Words of a row, which may begin up to three bytes before what is wanted.
+template <int N>
+CVCLI_FN void shifted_words(const uint32_t* from, int shift, uint32_t (&words)[N]) {
+    uint32_t low = read_only(from);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+        const uint32_t high = i + 1 < N || shift ? read_only(from + i + 1) : 0;
+        words[i] = __funnelshift_r(low, high, shift);
+        low = high;
+    }
 }
 
-template <class T, int C, int High>
+// Pixel i of those side by side in words, as a word.
+template <int Bytes, int N>
+CVCLI_FN uint32_t pixel_word(const uint32_t (&words)[N], int i) {
+    const int at = i * Bytes;
+    const uint32_t word = words[at / 4];
+    if constexpr (Bytes == 4) return word;
+    if constexpr (Bytes == 3) {
+        // The last byte is of no account.
+        if (at % 4 < 2) return word >> at % 4 * 8;
+        return __byte_perm(word, words[(at / 4 + 1) % N], 0x3210 + 0x1111 * (at % 4));
+    }
+    return __byte_perm(word, 0, Bytes == 1 ? 0x4440 + at % 4 : 0x4410 + 0x11 * (at % 4));
+}
+
+// Which columns of each row of a box lie between lines along two sides of its outline.
+struct Spans {
+    float slope[2];
+    float low[2];
+    float high[2];
+    int32_t width;
+    int32_t before;
+    int32_t after;
+
+    template <int Filter>
+    CVCLI_FN static Spans of(const Outline& outline, int32_t width) {
+        using R = Reach<Filter>;
+        Spans spans = {{}, {}, {}, width, R::kFirst, R::kLast + 1};
+        // Rows whose pixels are taps lie so far around those of places.
+        const float middle = 0.5f * (1 - R::kFirst - R::kLast);
+        const float reach = 0.5f * (1 + R::kLast - R::kFirst) + outline.slack;
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const float right = outline.x[1 + 2 * i] - outline.x[0];
+            const float down = outline.y[1 + 2 * i] - outline.y[0];
+            // A side that is nearly level bounds no columns.
+            const float slope = fabsf(down) < 1.0f ? 0.0f : right * near_reciprocal(down);
+            float low = outline.x[0] - slope * outline.y[0], high = low;
+#pragma unroll
+            for (int j = 1; j < 4; ++j) {
+                const float at = outline.x[j] - slope * outline.y[j];
+                low = fminf(low, at);
+                high = fmaxf(high, at);
+            }
+            const float wide = fabsf(slope) * reach + outline.slack;
+            spans.slope[i] = slope;
+            spans.low[i] = low + slope * middle - wide;
+            spans.high[i] = high + slope * middle + wide;
+        }
+        return spans;
+    }
+    CVCLI_FN int32_t begin(int row) const {
+        const float at = static_cast<float>(row);
+        const float from = fmaxf(fmaf(slope[0], at, low[0]), fmaf(slope[1], at, low[1]));
+        return larger(__float2int_rd(from) + before, 0);
+    }
+    CVCLI_FN int32_t end(int row) const {
+        const float at = static_cast<float>(row);
+        const float to = fminf(fmaf(slope[0], at, high[0]), fmaf(slope[1], at, high[1]));
+        return smaller(__float2int_rd(to) + after, width);
+    }
+};
+
+template <class T, int C>
 struct WarpRoom {
     using Kept = Cell<T, C>;
     static constexpr int kWords = Kept::kWords;
     static constexpr int kRoom = 9216;
-    static constexpr int kRows = 256;
-    static constexpr int kTeam = kWarp / 2;
+    // So many lanes take a row.
+    static constexpr int kTeam = 8;
     struct Memory {
         uint4 words[kRoom / 4];
-        int2 spans[kRows];
     };
     Memory& memory;
     const Box& box;
@@ -85,61 +148,41 @@ struct WarpRoom {
         const int32_t words = smaller(part.width, kRoom) * kWords;
         pitch = words + ((from.bank - words) & (kWarp - 1));
     }
-    CVCLI_FN bool fits() const {
-        return box.known && box.width <= kRoom && box.height <= kRows &&
-               pitch * box.height <= kRoom;
+    CVCLI_FN bool fits(int widest) const {
+        return box.known && box.width <= smaller(widest, kRoom) &&
+               box.height <= smaller(widest, kRoom) && pitch * box.height <= kRoom;
     }
-    // Unsigned, for the pixel (0, 0) may lie far outside.
-    CVCLI_FN uint32_t origin() const {
-        return 0u - (static_cast<uint32_t>(box.y) * pitch + static_cast<uint32_t>(box.x) * kWords);
+    // Where the box would start if places in it were so much smaller.
+    CVCLI_FN const uint8_t* start(int excess) const {
+        return reinterpret_cast<const uint8_t*>(words() - excess * (pitch + kWords));
     }
-    CVCLI_FN int index(uint32_t origin, const Place& place) const {
-        const uint32_t across = static_cast<uint32_t>(place.x) * kWords + origin;
-        return static_cast<int>(static_cast<uint32_t>(place.y) * pitch + across);
+    CVCLI_FN const uint8_t* at(const uint8_t* start, const Place& place) const {
+        return start + place.x * (4 * kWords) + place.y * (4 * pitch);
     }
-    CVCLI_FN Kept cell(int at, int dy, int dx) const {
-        const uint32_t* from = words() + (at + dy * pitch + dx * kWords);
+    CVCLI_FN Kept cell(const uint8_t* at, int dy, int dx) const {
+        const auto* from = reinterpret_cast<const uint32_t*>(at + dy * (4 * pitch)) + dx * kWords;
         Kept cell;
 #pragma unroll
         for (int i = 0; i < kWords; ++i) cell.w[i] = from[i];
         return cell;
     }
 
-    // What columns of each row of the box the tile needs.
-    template <int Filter>
-    CVCLI_FN void find_spans(const Outline& outline) const {
-        using R = Reach<Filter>;
-        const int row = threadIdx.x;
-        if (row >= box.height) return;
-        // Rows whose pixels are taps of places between these two.
-        const float low = static_cast<float>(row - R::kLast) - outline.slack;
-        const float high = static_cast<float>(row - R::kFirst + 1) + outline.slack;
-        float from = 1.0e9f, to = -1.0e9f;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) meet(outline, i, (i + 1) % 4, low, high, from, to);
-        if (from > to) {
-            memory.spans[row] = {0, 0};
-            return;
-        }
-        const int begin = static_cast<int>(floor_of(from - outline.slack)) + R::kFirst;
-        const int end = static_cast<int>(floor_of(to + outline.slack)) + R::kLast + 1;
-        memory.spans[row] = {larger(begin, 0), smaller(end, box.width)};
-    }
-
-    // Half a warp takes a row.
     template <class Reader>
-    CVCLI_FN void fill(const Reader& reader) const {
-        const int team = threadIdx.x / kTeam;
-        const int member = threadIdx.x % kTeam;
+    CVCLI_FN void fill(const Reader& reader, const Spans& spans) const {
+        const int team = static_cast<int>(threadIdx.x) / kTeam;
+        const int member = static_cast<int>(threadIdx.x) % kTeam;
+        if constexpr (kFours<Reader>) {
+            if (holds_fours(reader.src)) return copy_fours(reader, spans, team, member);
+        }
 #pragma unroll 1
         for (int row = team; row < box.height; row += blockDim.x / kTeam) {
             const int32_t y = border_index(box.y + row, params.frame.height, params.border);
-            const int2 span = memory.spans[row];
-            if constexpr (Reader::kDirect && sizeof(T) == 1 && C == 3) {
-                fill_fours(reader, row, y, span, member);
+            const int32_t end = spans.end(row);
+            if constexpr (kFours<Reader>) {
+                fill_fours(reader, row, y, (spans.begin(row) & ~3) + 4 * member, end);
             } else {
 #pragma unroll 2
-                for (int at = span.x + member; at < span.y; at += kTeam) {
+                for (int at = spans.begin(row) + member; at < end; at += kTeam) {
                     put(row, at, source(reader, y, box.x + at));
                 }
             }
@@ -147,7 +190,28 @@ struct WarpRoom {
     }
 
   private:
+    // Whether four pixels are read as words that lie side by side, and kept in one each.
+    template <class Reader>
+    static constexpr bool kFours =
+        Reader::kPacked && !Reader::kMoved && sizeof(typename Reader::Raw) <= 4 && kWords == 1;
+
     CVCLI_FN uint32_t* words() const { return &memory.words[0].x; }
+    template <class Reader>
+    CVCLI_FN static uint4 four_pixels(const Reader& reader, const uint8_t* from, int shift) {
+        using Raw = typename Reader::Raw;
+        constexpr int bytes = sizeof(Raw);
+        uint32_t words[bytes], out[4];
+        shifted_words(reinterpret_cast<const uint32_t*>(from), shift, words);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            out[i] = pixel_word<bytes>(words, i);
+            if constexpr (Reader::kSteps) {
+                const Cell<typename Raw::Sample, Raw::kChannels> raw = {{out[i]}};
+                out[i] = Kept::of(reader.before(raw.pixel())).w[0];
+            }
+        }
+        return {out[0], out[1], out[2], out[3]};
+    }
     CVCLI_FN void put(int row, int at, const Kept& cell) const {
         uint32_t* to = words() + row * pitch + at * kWords;
 #pragma unroll
@@ -170,45 +234,60 @@ struct WarpRoom {
         }
         return Kept::of(reader.at(y, from));
     }
-    // RGB bytes, four pixels a lane; those whose words are not all in the row go one by one.
+    // Whether all of the box lies in the image, as words.
+    CVCLI_FN bool holds_fours(const Image& src) const {
+        const uint64_t skew =
+            reinterpret_cast<uint64_t>(src.data) | static_cast<uint64_t>(src.row_pitch);
+        return skew % 4 == 0 && box.x >= 0 && box.y >= 0 &&
+               box.x + ((box.width + 3) & ~3) <= params.frame.width &&
+               box.y + box.height <= params.frame.height;
+    }
+    // Such a box, four pixels a lane.
     template <class Reader>
-    CVCLI_FN void fill_fours(const Reader& reader, int row, int32_t y, int2 span,
-                             int member) const {
-        const uint8_t* begin = row_at<const uint8_t>(reader.src, y < 0 ? 0 : y);
-        const uint8_t* end = begin + int64_t{params.frame.width} * C;
-        const int skew = static_cast<int>(reinterpret_cast<uint64_t>(begin) & 3);
+    CVCLI_FN void copy_fours(const Reader& reader, const Spans& spans, int team, int member) const {
+        constexpr int unit = sizeof(typename Reader::Raw);
+        const int rows = blockDim.x / kTeam;
+        const uint8_t* line =
+            row_at<const uint8_t>(reader.src, box.y + team) + int64_t{box.x} * unit;
+        uint4* to = memory.words + team * (pitch / 4);
+#pragma unroll 1
+        for (int row = team; row < box.height; row += rows) {
+            const int end = spans.end(row);
 #pragma unroll 2
-        for (int at = (span.x & ~3) + 4 * member; at < span.y; at += 4 * kTeam) {
-            const int32_t x = box.x + at;
-            const uint8_t* from = begin + int64_t{x} * C - skew;
-            if (y >= 0 && x >= 0 && from >= begin && from + (skew ? 16 : 12) <= end) {
-                const auto* aligned = reinterpret_cast<const uint32_t*>(from);
-                memory.words[(row * pitch + at) / 4] = four_pixels(aligned, skew * 8);
-            } else {
-                uint4 four;
-                four.x = source(reader, y, x).w[0];
-                four.y = source(reader, y, x + 1).w[0];
-                four.z = source(reader, y, x + 2).w[0];
-                four.w = source(reader, y, x + 3).w[0];
-                memory.words[(row * pitch + at) / 4] = four;
+            for (int at = (spans.begin(row) & ~3) + 4 * member; at < end; at += 4 * kTeam) {
+                to[at / 4] = four_pixels(reader, line + at * unit, 0);
             }
+            line += rows * reader.src.row_pitch;
+            to += rows * (pitch / 4);
         }
     }
-    // Widens [from, to] by the part of an edge that lies in a band of rows.
-    CVCLI_FN static void meet(const Outline& outline, int i, int j, float low, float high,
-                              float& from, float& to) {
-        const float y = outline.y[i], down = outline.y[j] - y;
-        const float x = outline.x[i], right = outline.x[j] - x;
-        if (larger(y, y + down) < low || smaller(y, y + down) > high) return;
-        float first = 0.0f, last = 1.0f;
-        if (down != 0.0f) {
-            const float scale = 1.0f / down;
-            const float enter = (low - y) * scale, leave = (high - y) * scale;
-            first = larger(first, smaller(enter, leave));
-            last = smaller(last, larger(enter, leave));
+    // Four pixels a lane; those whose words are not all in the row go one by one.
+    template <class Reader>
+    CVCLI_FN void fill_fours(const Reader& reader, int row, int32_t y, int from, int to) const {
+        constexpr int unit = sizeof(typename Reader::Raw);
+        const uint8_t* begin = row_at<const uint8_t>(reader.src, y < 0 ? 0 : y);
+        const uint8_t* end = begin + int64_t{params.frame.width} * unit;
+        const int skew = static_cast<int>(reinterpret_cast<uint64_t>(begin) & 3);
+        const Kept border = Kept::of(border_pixel<T, C>(params));
+        const bool constant = params.border == kConstant;
+#pragma unroll 1
+        for (int at = from; at < to; at += 4 * kTeam) {
+            const int32_t x = box.x + at;
+            const uint8_t* first = begin + int64_t{x} * unit - skew;
+            uint4 four;
+            if (y >= 0 && x >= 0 && first >= begin && first + 4 * unit + (skew ? 4 : 0) <= end) {
+                four = four_pixels(reader, first, skew * 8);
+            } else {
+                four = {border.w[0], border.w[0], border.w[0], border.w[0]};
+                if (!constant || (y >= 0 && x > -4 && x < params.frame.width)) {
+#pragma unroll 1
+                    for (int i = 0; i < 4; ++i) {
+                        four = {four.y, four.z, four.w, source(reader, y, x + i).w[0]};
+                    }
+                }
+            }
+            memory.words[(row * pitch + at) / 4] = four;
         }
-        from = smaller(from, smaller(x + first * right, x + last * right));
-        to = larger(to, larger(x + first * right, x + last * right));
     }
 };
 

@@ -52,11 +52,12 @@ struct Lanes {
     static constexpr Stores kHow = kStores<P>;
     uint8_t* to;
     int64_t pitch;
+    uint32_t order;
     bool stores;
     bool fast;
 
-    // From the pixel (y, x) on; lanes past the end of the row store nothing.
-    CVCLI_FN Lanes(const Image& dst, int32_t y, int32_t x, int rows) {
+    // From the pixel (y, x) on, so many in a row; lanes past the end of the row store nothing.
+    CVCLI_FN Lanes(const Image& dst, int32_t y, int32_t x, int wide, int rows) {
         constexpr int unit = kHow == Stores::kShared ? 4 : sizeof(P);
         uint8_t* row = row_at<uint8_t>(dst, y) + int64_t{x} * sizeof(P);
         const uint64_t skew =
@@ -66,7 +67,8 @@ struct Lanes {
         stores = x + lane() < dst.width;
         if constexpr (kHow == Stores::kShared) {
             const int part = lane() % 4;
-            fast = fast && x + kWarp <= dst.width;
+            fast = fast && x + wide <= dst.width;
+            order = 0x654210 >> part * 4;
             stores = part < int(sizeof(P));
             to = row + (lane() / 4 * sizeof(P) + part) * 4;
         } else {
@@ -75,21 +77,21 @@ struct Lanes {
     }
     CVCLI_FN void next() { to += pitch; }
     // Three lanes of four store a word each, of their own and the next lane's; of single bytes the
-    // first one does.
-    CVCLI_FN void put(const uint32_t* w) const {
+    // first one does. They are those so many warps further to the right.
+    CVCLI_FN void put(const uint32_t* w, int further) const {
+        uint8_t* at = to + further * int(kWarp * sizeof(P));
         uint32_t word = w[0];
         if constexpr (sizeof(P) == 3) {
-            const uint32_t after = __shfl_down_sync(~0u, word, 1);
-            word = __funnelshift_r(__byte_perm(word, after, 0x4210), after >> 8, lane() % 4 * 8);
+            word = __byte_perm(word, __shfl_down_sync(~0u, word, 1), order);
         }
         if constexpr (sizeof(P) == 1) {
             word |= __shfl_down_sync(~0u, word, 1) << 8;
             word |= __shfl_down_sync(~0u, word, 2) << 16;
         }
         if constexpr (kHow == Stores::kShared) {
-            if (stores) *reinterpret_cast<uint32_t*>(to) = word;
+            if (stores) *reinterpret_cast<uint32_t*>(at) = word;
         } else if constexpr (kHow == Stores::kWhole) {
-            if (stores) store_cell(reinterpret_cast<typename OneStore<sizeof(P)>::type*>(to), w);
+            if (stores) store_cell(reinterpret_cast<typename OneStore<sizeof(P)>::type*>(at), w);
         }
     }
 };

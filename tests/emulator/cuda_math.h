@@ -228,6 +228,12 @@ EMU_FN double __ll2double_rn(long long v) {
 EMU_FN float __fadd_rn(float a, float b) {
     return a + b;
 }
+// Of the sum as rounded, what it lost says whether it went up.
+EMU_FN float __fadd_rd(float a, float b) {
+    const float sum = a + b, back = sum - a;
+    const float lost = (a - (sum - back)) + (b - back);
+    return lost < 0.0f ? nextafterf(sum, -INFINITY) : sum;
+}
 EMU_FN float __fsub_rn(float a, float b) {
     return a - b;
 }

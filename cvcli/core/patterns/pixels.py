@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from ctypes import Structure
 from dataclasses import replace
+from math import gcd
 from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
@@ -36,9 +37,12 @@ class Pixels(Pattern):
     def __init__(self, read: ImageSpec, target: ImageSpec) -> None:
         spec = replace(target, planar=False)
         super().__init__(spec, spec)
-        nbytes = max(read.pixel_nbytes, target.pixel_nbytes)
-        # In sixteens, so that parts of an aligned row are aligned.
-        self._part = _STAGE_NBYTES // nbytes // 16 * 16
+        nbytes = read.pixel_nbytes, target.pixel_nbytes
+        most = _STAGE_NBYTES // max(nbytes)
+        # A group of whole chunks a lane; or in sixteens, so that parts of an aligned row are
+        # aligned.
+        groups = 32 * max(16 // gcd(16, size) for size in nbytes)
+        self._part = most // groups * groups or most // 16 * 16
 
     @property
     def template(self) -> tuple[int, ...]:

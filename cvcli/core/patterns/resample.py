@@ -7,9 +7,9 @@ from ctypes import Structure, c_int32, c_void_p
 from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
-from cvcli.core.resample_tiles import is_slow, tiling_of
+from cvcli.core.resample_tiles import DOUBLES, is_slow, tiling_of
 from cvcli.core.taps import Span, Taps, taps_of
-from cvcli.core.taps_tables import Tables, add_tables
+from cvcli.core.taps_tables import Tables, add_doubled, add_tables
 from cvcli.devices import params
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ class Resample(Pattern):
         return ()
 
     def pack(self, block: Block) -> Callable[[int], Structure]:
+        if self.tiling is DOUBLES[self.source.channels]:
+            return self._pack_doubles(block)
         x = add_tables(block, self.x, self.tiling.words[0])
         y = add_tables(block, self.y, self.tiling.words[1])
         return lambda base: ResampleParams(
@@ -95,6 +97,18 @@ class Resample(Pattern):
             _axis(base, x, self.x, self.tiling.span, self.tiling.batch),
             _axis(base, y, self.y, self.tiling.pitch),
         )
+
+    def _pack_doubles(self, block: Block) -> Callable[[int], Structure]:
+        axes = [(taps, add_tables(block, taps, 0)) for taps in (self.x, self.y)]
+        ends = [add_doubled(block, taps.doubled) for taps, _ in axes if taps.doubled is not None]
+
+        def packed(base: int) -> Structure:
+            pair = [_axis(base, tables, taps, 0) for taps, tables in axes]
+            for axis, (records, even, odd) in zip(pair, ends, strict=True):
+                axis.records, axis.words, axis.reach = base + records, even, odd
+            return ResampleParams(self.frame, *pair)
+
+        return packed
 
 
 def _axis(base: int, tables: Tables, taps: Taps, reach: int, batch: int = 0) -> ResampleAxis:

@@ -45,38 +45,87 @@ CVCLI_FN uint32_t looked_up_word(const uint8_t* tables, uint32_t word, int first
     return out;
 }
 
+// The groups of a thread, one in so many of whole rows, without a division for each.
 template <int C>
-CVCLI_FN void look_up_group(const uint8_t* from, uint8_t* to, const uint8_t* tables) {
-    uint4 chunks[kGroup<C>];
-#pragma unroll
-    for (int k = 0; k < kGroup<C>; ++k) chunks[k] = load_chunk(from + k * kChunk);
-#pragma unroll
-    for (int k = 0; k < kGroup<C>; ++k) {
-        uint4& chunk = chunks[k];
-        chunk.x = looked_up_word<C>(tables, chunk.x, k * kChunk);
-        chunk.y = looked_up_word<C>(tables, chunk.y, k * kChunk + 4);
-        chunk.z = looked_up_word<C>(tables, chunk.z, k * kChunk + 8);
-        chunk.w = looked_up_word<C>(tables, chunk.w, k * kChunk + 12);
-        *reinterpret_cast<uint4*>(to + k * kChunk) = chunk;
-    }
-}
+struct GroupWalk {
+    static constexpr int kBytes = kGroup<C> * kChunk;
+    const uint8_t* from;
+    uint8_t* to;
+    int64_t from_pitch;
+    int64_t to_pitch;
+    int32_t groups;
+    int32_t rows;
+    int32_t step_rows;
+    int32_t step;
+    int32_t row;
+    int32_t group;
 
-// Whole groups of aligned rows [begin, end); returns how many pixels of a row they are.
+    CVCLI_FN GroupWalk(const Image& src, const Image& dst, int32_t begin, int32_t end, int32_t all)
+        : from(row_at<const uint8_t>(src, begin)),
+          to(row_at<uint8_t>(dst, begin)),
+          from_pitch(src.row_pitch),
+          to_pitch(dst.row_pitch),
+          groups(all),
+          rows(all ? end - begin : 0),
+          step_rows(all ? kBlockThreads / all : 0),
+          step(kBlockThreads - step_rows * all),
+          row(all ? static_cast<int32_t>(threadIdx.x) / all : 0),
+          group(static_cast<int32_t>(threadIdx.x) - row * all) {}
+    CVCLI_FN bool has_one() const { return row < rows; }
+    CVCLI_FN void load(uint4 (&chunks)[kGroup<C>]) const {
+        const uint8_t* at = from + row * from_pitch + group * kBytes;
+#pragma unroll
+        for (int k = 0; k < kGroup<C>; ++k) chunks[k] = load_chunk(at + k * kChunk);
+    }
+    CVCLI_FN uint8_t* place() const { return to + row * to_pitch + group * kBytes; }
+    CVCLI_FN void next() {
+        row += step_rows;
+        group += step;
+        if (group >= groups) {
+            group -= groups;
+            ++row;
+        }
+    }
+};
+
+// Groups that whole chunks hold in aligned rows; 0 where rows are not.
 template <int C>
-CVCLI_FN int32_t look_up_groups(const Image& src, const Image& dst, int32_t begin, int32_t end,
-                                const uint8_t* tables) {
+CVCLI_FN int32_t whole_groups(const Image& src, const Image& dst) {
     const uint64_t bits = address(src.data) | address(dst.data) |
                           static_cast<uint64_t>(src.row_pitch | dst.row_pitch);
-    if (bits & (kChunk - 1)) return 0;
-    constexpr int kBytes = kGroup<C> * kChunk;
-    const int32_t groups = static_cast<int32_t>(int64_t{dst.width} * C / kBytes);
-    if (!groups) return 0;
-    for (int32_t i = threadIdx.x; i < (end - begin) * groups; i += kBlockThreads) {
-        const int32_t y = begin + i / groups;
-        const int64_t at = int64_t{i % groups} * kBytes;
-        look_up_group<C>(row_at<const uint8_t>(src, y) + at, row_at<uint8_t>(dst, y) + at, tables);
+    return bits & (kChunk - 1)
+               ? 0
+               : static_cast<int32_t>(int64_t{dst.width} * C / (kGroup<C> * kChunk));
+}
+
+// All of a thread's groups; `next` has been loaded, and after it each is while the one before it
+// is looked up.
+template <int C>
+CVCLI_FN void look_up_groups(GroupWalk<C> walk, uint4 (&next)[kGroup<C>], const uint8_t* tables) {
+    bool mine = walk.has_one();
+#pragma unroll 1
+    while (__any_sync(~0u, mine)) {
+        uint4 chunks[kGroup<C>];
+#pragma unroll
+        for (int k = 0; k < kGroup<C>; ++k) chunks[k] = next[k];
+        uint8_t* to = walk.place();
+        walk.next();
+        const bool more = walk.has_one();
+        if (more) walk.load(next);
+        __syncwarp();  // or compilers put the loads last
+        if (mine) {
+#pragma unroll
+            for (int k = 0; k < kGroup<C>; ++k) {
+                uint4& chunk = chunks[k];
+                chunk.x = looked_up_word<C>(tables, chunk.x, k * kChunk);
+                chunk.y = looked_up_word<C>(tables, chunk.y, k * kChunk + 4);
+                chunk.z = looked_up_word<C>(tables, chunk.z, k * kChunk + 8);
+                chunk.w = looked_up_word<C>(tables, chunk.w, k * kChunk + 12);
+                *reinterpret_cast<uint4*>(to + k * kChunk) = chunk;
+            }
+        }
+        mine = more;
     }
-    return static_cast<int32_t>(int64_t{groups} * kBytes / C);
 }
 
 // A block takes tile_rows rows of an image; whole chunks where source and result are aligned.
@@ -88,6 +137,7 @@ CVCLI_FN void lookup(const W& work, const Each<LookupParams>& each) {
     constexpr bool kBytes = sizeof(T) == 1;
     constexpr bool kStraight = W::Read::kDirect && decltype(W::after)::kNone && !W::kPlanarOut;
     constexpr int kRoom = kBytes ? C * kLevels : C * int(sizeof(Level));
+    constexpr int kRowWords = (kBytes ? kLevels : kRoom) / 4;
     __shared__ __align__(16) uint8_t room[kRoom];
     for_each_tile(work.args, tile_rows, work.args.dst, [&](int32_t index, int32_t, int32_t tile_y) {
         const Image src = work.src(index);
@@ -95,15 +145,21 @@ CVCLI_FN void lookup(const W& work, const Each<LookupParams>& each) {
         const Image aux = work.aux(index);
         const int32_t kind = work.params(each, index).kind;
         const auto reader = work.reader(src, index);
-        for (int i = threadIdx.x; i < kRoom; i += kBlockThreads) {
-            const int row = kBytes ? i / kLevels : 0;
-            room[i] = row_at<const uint8_t>(aux, row)[kBytes ? i % kLevels : i];
-        }
-        __syncthreads();
         const int32_t begin = tile_y * tile_rows;
         const int32_t end = smaller(begin + tile_rows, dst.height);
-        int32_t done = 0;
-        if constexpr (kStraight && kBytes) done = look_up_groups<C>(src, dst, begin, end, room);
+        int32_t groups = 0;
+        if constexpr (kStraight && kBytes) groups = whole_groups<C>(src, dst);
+        // The first pixels are on their way while the tables are.
+        const GroupWalk<C> walk(src, dst, begin, end, groups);
+        uint4 first[kGroup<C>] = {};
+        if (walk.has_one()) walk.load(first);
+        for (int i = threadIdx.x; i < kRoom / 4; i += kBlockThreads) {
+            reinterpret_cast<uint32_t*>(room)[i] =
+                row_at<const uint32_t>(aux, i / kRowWords)[i % kRowWords];
+        }
+        __syncthreads();
+        if constexpr (kStraight && kBytes) look_up_groups<C>(walk, first, room);
+        const int32_t done = groups * (kGroup<C> * kChunk) / C;
         const int32_t left = dst.width - done;
         for (int32_t i = threadIdx.x; i < (end - begin) * left; i += kBlockThreads) {
             const int32_t y = begin + i / left;

@@ -4,7 +4,7 @@
 #include "core/pattern.h"
 
 #if CVCLI_CUDA
-#include "core/groups_cuda.h"
+#include "core/straight_cuda.h"
 #endif
 
 namespace cvcli {
@@ -148,6 +148,7 @@ template <int S, class W>
 CVCLI_FN void pixels(const W& work, const Each<PixelsParams>&) {
     using Out = decltype(work.after(typename W::In{}));
     using Room = Stage<S, typename W::Source, W::kPlanarIn, W::kMoved, Out, W::kPlanarOut>;
+    using Through = Straight<typename W::Source, Out>;
     __shared__ __align__(16) uint8_t memory[kBlockWarps][Room::kBytes];
     const Room stage = {memory[threadIdx.x / kWarp]};
     for_each_tile(
@@ -158,7 +159,13 @@ CVCLI_FN void pixels(const W& work, const Each<PixelsParams>&) {
             if (y >= dst.height || begin >= dst.width) return;
             const Image src = work.src(index);
             const int32_t count = smaller(S, dst.width - begin);
-            const RowPart part = row_part(work, index, y, begin, count);
+            int32_t done = 0;
+            if constexpr (!W::kMoved && !W::kPlanarIn && !W::kPlanarOut && Through::kFits) {
+                done = Through::part(work, place_of<false, typename W::Source>(src, 0, y, begin),
+                                     place_of<false, Out>(dst, 0, y, begin), count);
+            }
+            if (done == count) return;
+            const RowPart part = row_part(work, index, y, begin + done, count - done);
             map_part<W, Room, Out>(work, stage, src, dst, index, part);
         });
 }

@@ -18,6 +18,8 @@ struct ResampleAxis {
     int32_t words;
     int32_t copies;  // the axis keeps its length: its only weight is 1
     int32_t reach;   // 8-bit on the GPU: words of a source row a tile needs, or of a made column
+                     // (where a side is doubled `words` and `reach` are the weights of even and
+                     // odd results, a byte each, and `records` those of results near an edge)
     int32_t batch;   // source rows, in fours, that are in shared memory at once
     int32_t halves;  // 8-bit: every two samples make one, each with a weight of a half
 };

@@ -89,14 +89,58 @@ CVCLI_FN void make_levels(const TablesParams& params, const Image& src, Level* l
     __syncthreads();
 }
 
+// All of a thread's counters at once, for each part is a load that takes its time.
 CVCLI_FN void add_counts(const TablesParams& params, const Image& src, uint32_t* counts) {
-    for (int i = threadIdx.x; i < params.measured * kLevels; i += kBlockThreads) {
-        uint32_t total = 0;
+    constexpr int most = 4 * kLevels / kBlockThreads;
+    const int all = params.measured * kLevels;
+    uint32_t total[most] = {};
 #pragma unroll 16
-        for (int32_t part = 0; part < params.frame.height; ++part) {
-            total += row_at<const uint32_t>(src, part)[i];
+    for (int32_t part = 0; part < params.frame.height; ++part) {
+        const uint32_t* row = row_at<const uint32_t>(src, part) + threadIdx.x;
+#pragma unroll
+        for (int k = 0; k < most; ++k) {
+            if (k * kBlockThreads < all) total[k] += row[k * kBlockThreads];
         }
-        counts[i] = total;
+    }
+#pragma unroll
+    for (int k = 0; k < most; ++k) {
+        if (k * kBlockThreads < all) counts[k * kBlockThreads + threadIdx.x] = total[k];
+    }
+    __syncthreads();
+}
+
+// equalize_table by a whole block, a thread a value.
+CVCLI_FN void equalize_values(const uint32_t* counts, uint32_t samples, uint8_t* table) {
+    __shared__ uint32_t sums[kBlockWarps];
+    __shared__ int firsts[kBlockWarps];
+    static_assert(kBlockThreads == kLevels, "a thread has a value");
+    const int value = threadIdx.x, warp = value / kWarp;
+    const uint32_t own = counts[value];
+    uint32_t sum = own;
+#pragma unroll
+    for (int distance = 1; distance < kWarp; distance *= 2) {
+        const uint32_t before = __shfl_up_sync(~0u, sum, distance);
+        if (lane() >= distance) sum += before;
+    }
+    const uint32_t some = __ballot_sync(~0u, own != 0);
+    if (lane() == kWarp - 1) {
+        sums[warp] = sum;
+        firsts[warp] = some ? warp * kWarp + __ffs(static_cast<int>(some)) - 1 : kLevels - 1;
+    }
+    __syncthreads();
+    int first = kLevels - 1;
+#pragma unroll
+    for (int w = 0; w < kBlockWarps; ++w) {
+        if (w < warp) sum += sums[w];
+        first = smaller(first, firsts[w]);
+    }
+    const uint32_t lowest = counts[first];
+    if (lowest == samples) {
+        table[value] = static_cast<uint8_t>(value < first ? 0 : first);
+    } else {
+        const float scale = 255.0f / static_cast<float>(samples - lowest);
+        table[value] =
+            value <= first ? uint8_t{0} : table_entry(static_cast<float>(sum - lowest) * scale);
     }
     __syncthreads();
 }
@@ -115,7 +159,17 @@ CVCLI_FN void tables(const W& work, const Each<TablesParams>& each) {
         const TablesParams& params = work.params(each, index);
         if (params.from_counts) {
             add_counts(params, src, &counts[0][0]);
-            if (channel < params.channels) {
+            if (params.kind == kEqualize) {
+#pragma unroll 1
+                for (int c = 0; c < params.channels; ++c) {
+                    if (is_alpha_of(params, c)) {
+                        made[c][threadIdx.x] = static_cast<uint8_t>(threadIdx.x);
+                    } else {
+                        equalize_values(counts[params.measured == 1 ? 0 : c],
+                                        static_cast<uint32_t>(params.samples), made[c]);
+                    }
+                }
+            } else if (channel < params.channels) {
                 if (is_alpha_of(params, channel))
                     identity_table(made[channel]);
                 else
