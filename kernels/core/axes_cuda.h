@@ -30,7 +30,7 @@ struct FourColumns {
         }
     }
     // Through filter.column(values, results), and four of a row through filter.finish(values,
-    // the image's own samples, words).
+    // own, words): own() has the image's samples.
     template <class Filter, class At, int H, int N>
     CVCLI_FN void make(const Filter& filter, const At& at,
                        Words<N> (&results)[H][Shape::kRows]) const {
@@ -41,7 +41,7 @@ struct FourColumns {
         for (int r = 0; r < Shape::kRows; ++r) {
             const V four[4] = {values[0][r], values[1][r], values[2][r], values[3][r]};
             Words<N> words[H];
-            filter.finish(four, [&](int i) { return at.own(r, i); }, words);
+            filter.finish(four, [&] { return at.own(r); }, words);
 #pragma unroll
             for (int h = 0; h < H; ++h) results[h][r] = words[h];
         }

@@ -214,13 +214,18 @@ struct StepRooms {
     static constexpr int kCount = Keeps ? 3 : 2;
     uint8_t* memory;
     CVCLI_FN static int place(int step) { return step % kCount * Shape::kBytes; }
-    // The image's own sample that this thread makes a result of, in row r of a step.
-    CVCLI_FN float own(int step, int r, int i) const {
-        const int column = 4 * own_column<Shape>() + i;
+    // The image's own samples that this thread makes results of, in row r of a step.
+    CVCLI_FN Words<sizeof(typename Shape::Sample)> own(int step, int r) const {
+        constexpr int size = sizeof(typename Shape::Sample);
         const int row = r - Shape::kRadiusY;
         const uint8_t* from = memory + place(row < 0 ? step + kCount - 1 : step);
         from += (row < 0 ? row + Shape::kRows : row) * Shape::kPitch + Shape::kPad;
-        return static_cast<float>(reinterpret_cast<const typename Shape::Sample*>(from)[column]);
+        Words<size> words;
+#pragma unroll
+        for (int i = 0; i < size; ++i) {
+            words.v[i] = reinterpret_cast<const uint32_t*>(from)[own_column<Shape>() * size + i];
+        }
+        return words;
     }
 };
 
@@ -231,7 +236,7 @@ struct StepAt {
     const Rooms& rooms;
     int step;
     int32_t row;
-    CVCLI_FN float own(int r, int i) const { return rooms.own(step, r, i); }
+    CVCLI_FN auto own(int r) const { return rooms.own(step, r); }
 };
 
 // One strip, by all of its block's threads. Filter::Columns keeps what a thread needs of the steps
