@@ -15,7 +15,7 @@ _WIDE, _NARROW = (480, 128), (240, 64)
 _ROWS = {1: 8, 2: 8}
 _HEIGHTS = {1: 64, 2: 24}
 
-_BLOCKS = ((2, 7), (3, 6), (4, 5), (UNROLLED + 1, 4))
+_BLOCKS = ((2, 7), (3, 6), (UNROLLED + 1, 5))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,15 @@
 
 namespace cvcli {
 
-// Four columns of a strip and what a thread keeps of them: as many rows as it needs beside the
-// new ones, those of the last step first.
+// Four columns of a strip: as many rows as a thread needs beside the new ones, then those. The last
+// step's are read again if all of them are needed, others kept.
 template <class Shape, class V>
 struct FourColumns {
-    using Room = Middle<V, Shape::kRows, Shape::kColumns, 0>;
-    static constexpr int kKept = 2 * Shape::kRadiusY;
-    V v[4][kKept + Shape::kRows] = {};
+    static constexpr int kBeside = 2 * Shape::kRadiusY;
+    static constexpr bool kAgain = kBeside >= Shape::kRows;
+    static constexpr int kKept = kBeside - (kAgain ? Shape::kRows : 0);
+    using Room = Middle<V, Shape::kRows, Shape::kColumns, 0, kAgain ? 2 : 1>;
+    V v[4][kBeside + Shape::kRows] = {};
     const FourOf<V>* from[2];  // of an even row and of an odd one
 
     CVCLI_FN FourColumns(const Room& middle) {
@@ -21,16 +23,12 @@ struct FourColumns {
         }
     }
     template <class Filter>
-    CVCLI_FN void take(const Filter&) {
-#pragma unroll
-        for (int r = 0; r < Shape::kRows; ++r) {
-            const FourOf<V> four = from[r % 2][r / 2 * 2 * Room::kPitch];
-#pragma unroll
-            for (int i = 0; i < 4; ++i) v[i][kKept + r] = four.v[i];
-        }
+    CVCLI_FN void take(const Filter&, int step) {
+        if constexpr (kAgain) read(Room::first(step + 1), kKept);
+        read(Room::first(step), kBeside);
     }
     // Through filter.column(values, results), and four of a row through filter.finish(values,
-    // the image's own samples, words).
+    // own, words): own() has the image's samples.
     template <class Filter, class At, int H, int N>
     CVCLI_FN void make(const Filter& filter, const At& at,
                        Words<N> (&results)[H][Shape::kRows]) const {
@@ -41,7 +39,7 @@ struct FourColumns {
         for (int r = 0; r < Shape::kRows; ++r) {
             const V four[4] = {values[0][r], values[1][r], values[2][r], values[3][r]};
             Words<N> words[H];
-            filter.finish(four, [&](int i) { return at.own(r, i); }, words);
+            filter.finish(four, [&] { return at.own(r); }, words);
 #pragma unroll
             for (int h = 0; h < H; ++h) results[h][r] = words[h];
         }
@@ -51,6 +49,16 @@ struct FourColumns {
         for (int i = 0; i < 4; ++i) {
 #pragma unroll
             for (int k = 0; k < kKept; ++k) v[i][k] = v[i][k + Shape::kRows];
+        }
+    }
+
+  private:
+    CVCLI_FN void read(int first, int to) {
+#pragma unroll
+        for (int r = 0; r < Shape::kRows; ++r) {
+            const FourOf<V> four = from[r % 2][first + r / 2 * 2 * Room::kPitch];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) v[i][to + r] = four.v[i];
         }
     }
 };

@@ -25,7 +25,7 @@ struct TapColumns {
             from[k / kNear][k % kNear] = kept_place(middle.four + Room::place(k / kNear, chunk));
         }
     }
-    CVCLI_FN void take(const Filter& filter) {
+    CVCLI_FN void take(const Filter& filter, int) {
 #pragma unroll
         for (int r = 0; r < Shape::kRows; ++r) {
             V v[4 * kNear];

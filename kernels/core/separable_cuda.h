@@ -67,11 +67,15 @@ struct Weights {
     }
     template <class Own, int N>
     CVCLI_FN void finish(const float (&four)[4], const Own& own, Words<N> (&words)[1]) const {
+        constexpr int each = 4 / int(sizeof(T));
         uint32_t bits[4];
+        Words<N> samples = {};
+        if constexpr (Sharpens) samples = own();
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             if constexpr (Sharpens) {
-                bits[i] = sample_bits(to_sample<T>(unsharp(own(i), four[i], amount)));
+                const float sample = float_at<T>(samples.v[i / each], i % each);
+                bits[i] = sample_bits(to_sample<T>(unsharp(sample, four[i], amount)));
             } else {
                 bits[i] = bounded_bits<T>(four[i]);
             }

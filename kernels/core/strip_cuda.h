@@ -108,6 +108,15 @@ CVCLI_FN uint4 load_shifted(const uint8_t* from) {
             __funnelshift_r(w2, w3, shift), __funnelshift_r(w3, w4, shift)};
 }
 
+// The index that a border stands for, -1 for its constant: few are outside, so the way there is
+// held only once.
+CVCLI_CALL int32_t outer_index(int32_t index, int32_t length, int32_t border) {
+    return border_index(index, length, border);
+}
+CVCLI_FN int32_t inner_index(int32_t index, int32_t length, int32_t border) {
+    return index >= 0 && index < length ? index : outer_index(index, length, border);
+}
+
 // Brings rows into shared memory, some at a time: line i of kLines is row i % kRows of half
 // i / kRows, and the strip's first pixel lies kPad bytes into it. What lies further out than the
 // radius is undefined.
@@ -227,7 +236,7 @@ class Source {
     // The source's row of a line, -1 for a constant.
     CVCLI_FN int32_t row_of(int number) const {
         const int down = number % Shape::kRows + number / Shape::kRows * Shape::kHeight;
-        return border_index(y_ + down, frame_.height, edges_.border);
+        return inner_index(y_ + down, frame_.height, edges_.border);
     }
     // Whether a row of constants is among the next.
     CVCLI_FN bool is_bare() const {
@@ -238,7 +247,7 @@ class Source {
         using T = typename Shape::Sample;
         constexpr int C = Shape::kChannels;
         const int32_t from = sample - Shape::kPad / int(sizeof(T)) + C * 64;
-        const int32_t x = border_index(x_ + from / C - 64, frame_.width, edges_.border);
+        const int32_t x = inner_index(x_ + from / C - 64, frame_.width, edges_.border);
         const int c = from % C;
         T value = static_cast<T>(edges_.value[c]);
         if (row >= 0 && x >= 0) {
@@ -246,28 +255,37 @@ class Source {
         }
         *reinterpret_cast<T*>(to) = value;
     }
-    // Pixels one by one, each through the gather and the steps before.
+    // Pixels one by one, each through the gather and the steps before: some are read before the
+    // first is stored.
     CVCLI_FN void load_pixels(uint8_t* room) const {
         using T = typename Shape::Sample;
-        constexpr int C = Shape::kChannels;
-        constexpr int wide = Shape::kWidth + 2 * Shape::kRadiusX;
+        constexpr int C = Shape::kChannels, some = 4;
+        constexpr int wide = Shape::kWidth + 2 * Shape::kRadiusX, all = wide * Shape::kLines;
 #pragma unroll 1
-        for (int i = threadIdx.x; i < wide * Shape::kLines; i += Shape::kThreads) {
-            const int number = i / wide, column = i % wide;
-            const int32_t row = row_of(number);
-            const int32_t x =
-                border_index(x_ - Shape::kRadiusX + column, frame_.width, edges_.border);
-            Pixel<T, C> pixel;
-            if (row >= 0 && x >= 0) {
-                pixel = reader_.at(row, x);
-            } else {
+        for (int i = threadIdx.x; i < all; i += some * Shape::kThreads) {
+            Pixel<T, C> pixels[some];
 #pragma unroll
-                for (int c = 0; c < C; ++c) pixel.v[c] = static_cast<T>(edges_.value[c]);
+            for (int k = 0; k < some; ++k) {
+                const int at = smaller(i + k * Shape::kThreads, all - 1);
+                const int32_t row = row_of(at / wide);
+                const int32_t x =
+                    inner_index(x_ - Shape::kRadiusX + at % wide, frame_.width, edges_.border);
+                pixels[k] = reader_.at(larger(row, 0), larger(x, 0));
+#pragma unroll
+                for (int c = 0; c < C; ++c) {
+                    const bool constant = row < 0 || x < 0;
+                    if (constant) pixels[k].v[c] = static_cast<T>(edges_.value[c]);
+                }
             }
-            const int at = number * Shape::kPitch + Shape::kPad - Shape::kRadiusX * Shape::kPixel;
-            T* to = reinterpret_cast<T*>(room + at) + column * C;
 #pragma unroll
-            for (int c = 0; c < C; ++c) to[c] = pixel.v[c];
+            for (int k = 0; k < some; ++k) {
+                const int at = i + k * Shape::kThreads;
+                if (at >= all) break;
+                const int to = at / wide * Shape::kPitch + Shape::kPad;
+                T* pixel = reinterpret_cast<T*>(room + to) + (at % wide - Shape::kRadiusX) * C;
+#pragma unroll
+                for (int c = 0; c < C; ++c) pixel[c] = pixels[k].v[c];
+            }
         }
     }
 

@@ -76,8 +76,8 @@ struct alignas(16) FourOf {
 
 // Values of `Rows` rows of `Chunks` in shared memory, and of `Side` chunks to the left and right of
 // each, which come last. Where a chunk is keeps those that neighbouring threads write, some chunks
-// apart or in the next row, in different banks.
-template <class V, int Rows, int Chunks, int Side>
+// apart or in the next row, in different banks. There are as many Buffers of them.
+template <class V, int Rows, int Chunks, int Side, int Buffers = 1>
 struct Middle {
     using Value = V;
     static constexpr int kSide = Side;
@@ -89,8 +89,11 @@ struct Middle {
         const bool beside = Side && (chunk < 0 || chunk >= Chunks);
         return row * kPitch + (beside ? side_place(chunk) : within);
     }
+    static constexpr int kCount = Rows * kPitch;
     // Neighbours differ in the lowest bits of their addresses.
-    __align__(128) FourOf<V> four[Rows * kPitch];
+    __align__(128) FourOf<V> four[Buffers * kCount];
+    // Where those of a step begin.
+    CVCLI_FN static int first(int step) { return step % Buffers * kCount; }
 
   private:
     CVCLI_FN static int side_place(int chunk) {
@@ -125,9 +128,10 @@ struct LineShare {
     }
 };
 
-// Rows that have come in, `place` bytes into the rooms, through filter.line(values, results).
+// Rows that have come in, `place` bytes into the rooms, through filter.line(values, results) and to
+// the middle, from chunk `first` of it on.
 template <class Shape, class Room, class Filter, class Line>
-CVCLI_FN void filter_lines(const Filter& filter, const Line& line, int place) {
+CVCLI_FN void filter_lines(const Filter& filter, const Line& line, int place, int first) {
     using Value = typename Filter::Value;
     constexpr int G = Filter::kLine, size = sizeof(typename Shape::Sample);
     constexpr int reach = Filter::kReach;
@@ -147,8 +151,8 @@ CVCLI_FN void filter_lines(const Filter& filter, const Line& line, int place) {
         filter.line(v, sums);
 #pragma unroll
         for (int q = 0; q < G / 4; ++q) {
-            *other_place(line.to + row * Room::kPitch, q * 16) = {sums[4 * q], sums[4 * q + 1],
-                                                                  sums[4 * q + 2], sums[4 * q + 3]};
+            *other_place(line.to + first + row * Room::kPitch, q * 16) = {
+                sums[4 * q], sums[4 * q + 1], sums[4 * q + 2], sums[4 * q + 3]};
         }
     }
 }
@@ -214,13 +218,18 @@ struct StepRooms {
     static constexpr int kCount = Keeps ? 3 : 2;
     uint8_t* memory;
     CVCLI_FN static int place(int step) { return step % kCount * Shape::kBytes; }
-    // The image's own sample that this thread makes a result of, in row r of a step.
-    CVCLI_FN float own(int step, int r, int i) const {
-        const int column = 4 * own_column<Shape>() + i;
+    // The image's own samples that this thread makes results of, in row r of a step.
+    CVCLI_FN Words<sizeof(typename Shape::Sample)> own(int step, int r) const {
+        constexpr int size = sizeof(typename Shape::Sample);
         const int row = r - Shape::kRadiusY;
         const uint8_t* from = memory + place(row < 0 ? step + kCount - 1 : step);
         from += (row < 0 ? row + Shape::kRows : row) * Shape::kPitch + Shape::kPad;
-        return static_cast<float>(reinterpret_cast<const typename Shape::Sample*>(from)[column]);
+        Words<size> words;
+#pragma unroll
+        for (int i = 0; i < size; ++i) {
+            words.v[i] = reinterpret_cast<const uint32_t*>(from)[own_column<Shape>() * size + i];
+        }
+        return words;
     }
 };
 
@@ -231,18 +240,18 @@ struct StepAt {
     const Rooms& rooms;
     int step;
     int32_t row;
-    CVCLI_FN float own(int r, int i) const { return rooms.own(step, r, i); }
+    CVCLI_FN auto own(int r) const { return rooms.own(step, r); }
 };
 
 // One strip, by all of its block's threads. Filter::Columns keeps what a thread needs of the steps
-// before: take(filter) gets new rows, make(filter, at, results) gives as many of results,
+// before: take(filter, step) gets new rows, make(filter, at, results) gives as many of results,
 // move() ends the step.
 template <class Shape, class Filter, class W>
 struct StripOfSteps {
     static constexpr int kWords = sizeof(typename Shape::Sample);
     using From = Source<Shape, typename W::Read>;
     using To = Sink<Shape, kWords, Shape::kRows, Shape::kRows, W>;
-    using Room = Middle<typename Filter::Value, Shape::kRows, Shape::kColumns, Filter::kSide>;
+    using Room = typename Filter::Columns::Room;
     using Rooms = StepRooms<Shape, Filter::kOwn>;
     // Steps before the first that has results.
     static constexpr int kFirst = (2 * Shape::kRadiusY + Shape::kRows - 1) / Shape::kRows;
@@ -262,10 +271,10 @@ struct StripOfSteps {
             __syncthreads();
             rows -= Shape::kRows;
             if (rows > 0) source.begin(Rooms::place(step + 1));
-            filter_lines<Shape, Room>(filter, line, Rooms::place(step));
+            filter_lines<Shape, Room>(filter, line, Rooms::place(step), Room::first(step));
             copy_sides<Shape>(filter, rooms.memory + Rooms::place(step), middle);
             __syncthreads();
-            columns.take(filter);
+            columns.take(filter, step);
             if (step >= kFirst) make(columns, step, upper, lower);
             columns.move();
         }
@@ -276,7 +285,8 @@ struct StripOfSteps {
                        To& lower) const {
         Words<kWords> results[Shape::kHalves][Shape::kRows];
         columns.make(filter, StepAt<Rooms>{rooms, step, (step - kFirst) * Shape::kRows}, results);
-        uint8_t* staged = reinterpret_cast<uint8_t*>(middle.four);
+        // What the next step needs stays.
+        uint8_t* staged = reinterpret_cast<uint8_t*>(middle.four + Room::first(step + 1));
         upper.put(results[0], staged);
         if constexpr (Shape::kHalves > 1) lower.put(results[Shape::kHalves - 1], staged);
     }

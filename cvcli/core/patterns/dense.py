@@ -46,8 +46,8 @@ class Dense(Pattern):
     what the result goes towards, that far, from the sample; pixels on the edge of the image then
     stay as they are.
 
-    Sums of few bytes by whole numbers are exact, in whichever arithmetic. A ``divisor`` must be
-    odd and small: the errors of float32 are then less than what lies between a sum and halfway.
+    Sums of few bytes by whole numbers are exact, in whichever arithmetic. So are they over an odd
+    ``divisor`` once rounded: the errors of float32 are less than what lies between and halfway.
     """
 
     name = "dense"
@@ -80,7 +80,8 @@ class Dense(Pattern):
             return False
         if self._amount is None:
             return self._divisor == 1 and sum(map(abs, weights)) <= _MOST
-        return min(weights) >= 0 and sum(weights) == self._divisor <= _MOST
+        odd = self._divisor % 2 == 1
+        return odd and min(weights) >= 0 and sum(weights) == self._divisor <= _MOST
 
     @property
     def _unrolled(self) -> bool:
