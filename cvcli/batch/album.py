@@ -15,7 +15,7 @@ import cvcli.codecs as codecs
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
 from cvcli.batch.suits import refuse_made
-from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, parse_colour
+from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, gpu, parse_colour
 from cvcli.core.chain import Chain
 from cvcli.core.passes import Plan
 from cvcli.core.spec import ImageSpec
@@ -24,6 +24,8 @@ from cvcli.errors import ImageError, ParameterError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from cvcli.codecs import Parts
 
     Pixels = NDArray[np.generic]
 
@@ -74,7 +76,7 @@ class Album:
     metadata: Metadata
     expected: int
     notes: list[str] = field(default_factory=list)
-    done: dict[int, tuple[Picture, Pixels]] = field(default_factory=dict)
+    done: dict[int, tuple[Picture, Pixels | memoryview]] = field(default_factory=dict)
     nbytes: int = 0
     failed: bool = False
 
@@ -148,8 +150,8 @@ class Album:
         if self.care.to_srgb:
             picture.metadata = codecs.to_srgb(out, picture.metadata)
 
-    def add(self, picture: Picture, pixels: Pixels) -> bool:
-        """Take a picture that has been run; return whether it was the last."""
+    def add(self, picture: Picture, pixels: Pixels | memoryview) -> bool:
+        """Take a picture that has been run, or its file; return whether it was the last."""
         self.done[picture.number] = picture, pixels
         return len(self.done) == self.expected
 
@@ -160,17 +162,25 @@ class Album:
 
     @property
     def out_nbytes(self) -> int:
-        """Bytes of all pixels after the chain."""
-        return sum(pixels.nbytes for _, pixels in self.done.values())
+        """Bytes of all pixels after the chain, as far as they are still to be encoded."""
+        done = (pixels for _, pixels in self.done.values())
+        return sum(0 if isinstance(pixels, memoryview) else pixels.nbytes for pixels in done)
 
-    def encoded(self, quality: int | None) -> bytes:
-        """The file of all pictures, of a quality or as the source was coded."""
+    def encoded(self, quality: int | None) -> Parts:
+        """The file of all pictures, of a quality or as the source was coded, in parts.
+
+        They are to be used before the calling thread encodes another.
+        """
         whole = [self.done.pop(number) for number in range(self.expected)]
-        images = [self._converted(picture, pixels) for picture, pixels in whole]
         each = [self._prepared(picture) for picture, _ in whole]
+        images = []
+        for picture, pixels in whole:
+            if isinstance(pixels, memoryview):
+                return gpu.with_metadata(pixels, each[0])
+            images.append(self._converted(picture, pixels))
         if len(whole) == 1:
             source = whole[0][0].header
-            return codecs.encode(
+            return codecs.encode_parts(
                 images[0],
                 self.format,
                 quality=quality,
@@ -178,7 +188,7 @@ class Album:
                 metadata=each[0],
                 planar=whole[0][0].stored.planar,
             )
-        return codecs.encode_all(
+        file = codecs.encode_all(
             images,
             self.format,
             quality=quality,
@@ -186,6 +196,7 @@ class Album:
             each=each,
             durations=[picture.duration for picture, _ in whole],
         )
+        return (file,)
 
     def _converted(self, picture: Picture, pixels: Pixels) -> Pixels:
         return codecs.converted(pixels, picture.stored, self.care.background)

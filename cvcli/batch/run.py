@@ -8,29 +8,29 @@ codecs cost, and an image is still in the caches at its next step.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
-from cvcli.batch.album import Album, Care, Picture
+from cvcli.batch.album import Album, Picture
 from cvcli.batch.check import check_inputs
-from cvcli.batch.device import DeviceStage, Done
+from cvcli.batch.device import DeviceStage, Done, check_codec
 from cvcli.batch.files import remove_stale
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
+from cvcli.batch.options import Ends, Options
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
-from cvcli.batch.sinks import FileSink, Sink
-from cvcli.batch.slots import Batch, Slot, array_at
+from cvcli.batch.sinks import FileSink
+from cvcli.batch.slots import ON_CPU, Batch, Slot, Way
 from cvcli.batch.sources import Files
-from cvcli.batch.state import Finished, NoRoom, State
+from cvcli.batch.state import Finished, NoRoom, State, Undone
+from cvcli.batch.ways import NOTES, reason_of, way_of
 from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
 from cvcli.core.spec import ImageSpec
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from cvcli.batch.album import Pixels
     from cvcli.batch.feed import Feed
 
+__all__ = ["Ends", "Options", "Runner", "run"]
+
 _MIB = 1 << 20
 # Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
 # longer fits the caches. Larger images still keep every worker busy, with one each.
@@ -51,39 +53,11 @@ _BATCH_NBYTES = {"cpu": 8 * _MIB, "cuda": 32 * _MIB}
 _BATCH_IMAGES = {"cpu": 64, "cuda": 4096}
 # What a GPU adds to that: batches on their way to it and back.
 _DEVICE_NBYTES = {"cpu": 0, "cuda": 192 * _MIB}
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to run: ``None`` leaves a choice to the machine."""
-
-    device: str = "auto"
-    batch_size: int | None = None
-    streams: int = 2
-    jobs: int | None = None
-    quality: int | None = None
-    overwrite: bool = False
-    fail_fast: bool = False
-    max_pixels: int | None = None
-    max_errors: int | None = None
-    max_memory: int | None = None
-    fail_on: str = "error"
-    care: Care = field(default_factory=Care)
-    """What becomes of what a file holds beside plain pixels."""
-
-    @property
-    def most_failures(self) -> int:
-        """How many failures end the run."""
-        return 1 if self.fail_fast else self.max_errors or sys.maxsize
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """Where images come from and go to; ``feed`` gives more jobs while the run goes on."""
-
-    source: Files
-    sink: Sink
-    feed: Feed | None = None
+# Fewer files are done before the GPU's codecs have started. It goes by the whole plan, so that
+# the rest of a run that was interrupted is done as the run was.
+_MANY = 500
+# Files that the GPU decodes together: more of them are hardly faster, but are in memory for longer.
+_CODED_IMAGES, _CODED_NBYTES = 32, 256 * _MIB
 
 
 class Runner:
@@ -105,8 +79,17 @@ class Runner:
         )
         self._memory = open_device("cpu").memory_info()[1]
         self._max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
+        few = ends.feed is not None or len(plan) < _MANY
+        self._on_cpu: set[int] = set()
+        """Images that the GPU's codecs have given up."""
         self._stage = DeviceStage(
-            options.device, options.streams, report, self._deliver, self._abort
+            options.device,
+            "cpu" if options.codec == "auto" and few else options.codec,
+            options.streams,
+            report,
+            self._deliver,
+            self._state.undone,
+            self._abort,
         )
 
     def run(self, tick: Callable[[Report], None]) -> None:
@@ -164,6 +147,8 @@ class Runner:
                     self._encode(task)
                 elif isinstance(task, Batch):
                     self._stage.submit(task)
+                elif isinstance(task, Undone):
+                    self._decode_again(task)
                 else:
                     self._decode(task)
                 del task
@@ -171,7 +156,7 @@ class Runner:
             self._abort(error)
 
     def _budget(self) -> int:
-        wanted = self._jobs * _WORKER_NBYTES + _DEVICE_NBYTES[self._kind()]
+        wanted = self._jobs * _WORKER_NBYTES + self._stage.count * _DEVICE_NBYTES[self._kind()]
         return min(wanted, self._options.max_memory or wanted)
 
     def _kind(self) -> str:
@@ -179,7 +164,7 @@ class Runner:
         return engine.device.kind if engine is not None else "cpu"
 
     def _decode(self, job: Job) -> None:
-        album = batch = None
+        album = None
         try:
             with self._timed("read", job) as moved:
                 data = self._ends.source.read(job)
@@ -187,19 +172,48 @@ class Runner:
             album = self._examine(job, data)
             pictures = album.pictures(data, self._chain, self._max_pixels)
             while (picture := self._next_picture(job, pictures)) is not None:
-                batch, slot = self._reserve(album, picture)
-                with self._timed("decode", job, slot.plan.source.nbytes):
-                    self._read(album, picture, data, batch.array(slot))
-                self._state.filled(batch, None)
-                batch = None
+                self._fill(album, picture, data, self._way(album, picture, data))
         except NoRoom:
             if album is not None:
                 self._state.put_back(album)
         except (CvcliError, MemoryError) as error:
             self._fail(job, _as_error(error), album)
-            if batch is not None:
-                self._state.filled(batch, album)
         self._state.was_read()
+
+    def _decode_again(self, task: Undone) -> None:
+        """Decode on the CPU what the GPU's codecs have given up."""
+        slot, album = task.slot, task.slot.album
+        self._on_cpu.add(slot.job.index)
+        self._report.note(slot.job.index, f"decoded on the CPU: {task.reason}")
+        try:
+            self._fill(album, slot.picture, slot.way.data or b"", Way(None, slot.way.recipe))
+        except NoRoom:
+            self._state.put_back(album)
+        except (CvcliError, MemoryError) as error:
+            self._fail(slot.job, _as_error(error), album)
+        self._state.was_read()
+
+    def _way(self, album: Album, picture: Picture, data: bytes) -> Way:
+        if not self._stage.coded or album.job.index in self._on_cpu:
+            return ON_CPU
+        way = way_of(album, picture, data, self._options.quality)
+        if way.data is None and self._options.codec == "gpu":
+            reason = reason_of(album, picture, data)
+            if reason is not None:
+                self._report.note(album.job.index, f"decoded on the CPU: {reason}")
+        return way
+
+    def _fill(self, album: Album, picture: Picture, data: bytes, way: Way) -> None:
+        """Find a picture's place and, unless the GPU is to, decode it there."""
+        batch, slot = self._reserve(album, picture, way)
+        try:
+            if way.data is None:
+                with self._timed("decode", album.job, slot.plan.source.nbytes):
+                    self._read(album, picture, data, batch.array(slot))
+        except BaseException:
+            self._state.filled(batch, album)
+            raise
+        self._state.filled(batch, None)
 
     def _examine(self, job: Job, data: bytes) -> Album:
         header = codecs.probe(data, self._max_pixels)
@@ -230,14 +244,17 @@ class Runner:
             raise ImageError(f"the result, {target}, is larger than the memory there is")
         return picture
 
-    def _reserve(self, album: Album, picture: Picture) -> tuple[Batch, Slot]:
+    def _reserve(self, album: Album, picture: Picture, way: Way) -> tuple[Batch, Slot]:
         fresh = None
-        while (place := self._state.place(album, picture, fresh)) is None:
+        while (place := self._state.place(album, picture, fresh, way)) is None:
             # Page-locking memory is slow, so the others go on meanwhile.
-            fresh = self._new_batch(picture.plan.source)
+            fresh = self._new_batch(picture.plan.source, way)
         return place
 
-    def _new_batch(self, spec: ImageSpec) -> Batch:
+    def _new_batch(self, spec: ImageSpec, way: Way) -> Batch:
+        if way.data is not None:
+            room = max(spec.nbytes, _CODED_NBYTES)
+            return Batch(None, self._options.batch_size or _CODED_IMAGES, room)
         engine = self._stage.ready() or engine_of("cpu")
         size, limit = _BATCH_NBYTES[engine.device.kind], self._options.batch_size
         if limit is not None:
@@ -248,9 +265,15 @@ class Runner:
             arena = engine.allocate_staging(size)
         except OutOfMemoryError:
             arena = engine_of("cpu").allocate_staging(size)
-        return Batch(arena, limit or _BATCH_IMAGES[engine.device.kind])
+        return Batch(arena, limit or _BATCH_IMAGES[engine.device.kind], arena.nbytes)
 
     def _deliver(self, done: Done) -> None:
+        if done.codes is not None:
+            self._state.finished(
+                Finished(slot, None, slot.placed, done.device, code)
+                for slot, code in zip(done.slots, done.codes, strict=True)
+            )
+            return
         if done.buffer is None:
             for slot in done.slots:
                 self._fail(slot.job, ImageError(done.error or "failed"), slot.album)
@@ -261,7 +284,7 @@ class Runner:
         )
 
     def _encode(self, item: Finished) -> None:
-        album, image = item.slot.album, array_at(item.buffer, item.placed)
+        album, image = item.slot.album, item.result()
         with self._state.change:
             if album.failed or not album.add(item.slot.picture, image):
                 return
@@ -271,7 +294,8 @@ class Runner:
             with self._timed("encode", job, album.out_nbytes):
                 data = album.encoded(self._options.quality)
             self._refuse_notes(album)
-            with self._timed("write", job, len(data)):
+            nbytes = sum(map(len, data))
+            with self._timed("write", job, nbytes):
                 self._ends.sink.put(job, data, self._ends.source.stamp(job))
         except (CvcliError, MemoryError) as error:
             self._fail(job, _as_error(error), album)
@@ -279,7 +303,7 @@ class Runner:
         for note in album.notes:
             self._report.note(job.index, note)
         size = {"width": target.width, "height": target.height}
-        self._report.finish(job.index, **size, bytes_out=len(data), device=item.device)
+        self._report.finish(job.index, **size, bytes_out=nbytes, device=item.device)
         self._leave(job, album)
 
     def _fail(self, job: Job, error: CvcliError, album: Album | None = None) -> None:
@@ -303,7 +327,7 @@ class Runner:
         Where an image was run is no such warning: its pixels are the same.
         """
         noted = [*self._report.rows[album.job.index].notes, *album.notes]
-        notes = [note for note in noted if not note.startswith("run on the CPU")]
+        notes = [note for note in noted if not note.startswith(NOTES)]
         if self._options.fail_on == "warning" and notes:
             raise ImageError("; ".join(notes), tip="--fail-on error lets warnings pass")
 
@@ -353,6 +377,7 @@ def run(
     ends = ends or Ends(Files(), FileSink(overwrite=options.overwrite))
     if report.failed >= options.most_failures:
         return
+    check_codec(options.codec, options.device)
     max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
     threads = options.jobs or cpu_threads()
     care = options.care

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_atomic
 from cvcli.batch.plan import Job
+from cvcli.codecs import Parts
 from cvcli.errors import ImageError
 
 _BLOCK = 512
@@ -23,8 +24,8 @@ class Sink:
     def started(self, job: Job) -> None:
         """Note a job, in the order that outputs are to have."""
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
-        """Take an image's file; `ImageError` if it can't be kept."""
+    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
+        """Take an image's file in parts, for now only; `ImageError` if it can't be kept."""
         raise NotImplementedError
 
     def lost(self, job: Job) -> None:
@@ -52,7 +53,7 @@ class FileSink(Sink):
         self._overwrite, self._preserve = overwrite, preserve
         self._in_place, self._backup = in_place, backup
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
+    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
         if self._in_place and stamp is not None:
             refuse_changed(job.output, stamp)
             if self._backup is not None:
@@ -64,11 +65,12 @@ class FileSink(Sink):
 class CheckSink(Sink):
     """Writes nothing: an output must be there and show the same pixels."""
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
+    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
         from cvcli.batch.compare import difference
 
         there = read_file(job.output)
-        found = None if there == data else difference(data, there)
+        wanted = b"".join(data)
+        found = None if there == wanted else difference(wanted, there)
         if found is not None:
             raise ImageError(f"{job.output}: {found}")
 
@@ -79,8 +81,9 @@ class PipeSink(Sink):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
-        write_all(self._descriptor, data)
+    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
+        for part in data:
+            write_all(self._descriptor, part)
 
 
 class TarSink(Sink):
@@ -100,15 +103,16 @@ class TarSink(Sink):
         with self._lock:
             self._order.append(job.index)
 
-    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
+    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
         import tarfile
 
         info = tarfile.TarInfo(os.fspath(job.output))
-        info.size = len(data)
+        file = b"".join(data)
+        info.size = len(file)
         info.mtime = stamp.mtime_ns // 10**9 if stamp else 0
         info.mode = 0o644 if stamp is None else stamp.mode & 0o777
         head = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-        self._settle(job, head + data + bytes(-len(data) % _BLOCK))
+        self._settle(job, head + file + bytes(-len(file) % _BLOCK))
 
     def lost(self, job: Job) -> None:
         self._settle(job, None)
@@ -127,7 +131,7 @@ class TarSink(Sink):
         write_all(self._descriptor, bytes(2 * _BLOCK))
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write everything to a file descriptor, however little it takes at a time."""
     view = memoryview(data)
     while view:

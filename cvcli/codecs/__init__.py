@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from cvcli.codecs import _convert, _deep
 from cvcli.codecs import _metadata as _kept
-from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, spec_of
+from cvcli.codecs._base import Codec, Coding, Header, Parts, Saving, library_errors, spec_of
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
 from cvcli.codecs._frames import Frame, holds_all
 from cvcli.codecs._metadata import Metadata, Strip
@@ -35,12 +35,14 @@ __all__ = [
     "Frame",
     "Header",
     "Metadata",
+    "Parts",
     "Strip",
     "converted",
     "decode",
     "encodable",
     "encode",
     "encode_all",
+    "encode_parts",
     "fit",
     "format_by_name",
     "format_for_suffix",
@@ -73,7 +75,7 @@ DEFAULT_MAX_PIXELS = 500_000_000
 
 @cache
 def _codecs() -> tuple[Codec, ...]:
-    names = (m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+    names = (m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and m.name[0] != "_")
     modules = [cast(Codec, importlib.import_module(f"{__name__}.{name}")) for name in names]
     return tuple(sorted(modules, key=lambda codec: codec.RANK))
 
@@ -217,6 +219,23 @@ def encode(
     `prepared`. Equal images give equal bytes. Raises ImageError when the format can't hold the
     image, with the words of `encodable`, and ParameterError for a bad quality.
     """
+    return b"".join(
+        encode_parts(
+            image, format, quality=quality, source=source, metadata=metadata, planar=planar
+        )
+    )
+
+
+def encode_parts(
+    image: Pixels,
+    format: str,
+    *,
+    quality: int | None = None,
+    source: Header | None = None,
+    metadata: Metadata | None = None,
+    planar: bool = False,
+) -> Parts:
+    """The file that `encode` gives, in parts, to be used before the thread encodes again."""
     if quality is not None and not 1 <= quality <= 100:
         raise ParameterError(f"quality must be in 1..100, got {quality}")
     reason = encodable(spec_of(image, planar), format)
@@ -225,7 +244,8 @@ def encode(
     saving = _saving(quality, source, format, metadata or Metadata())
     saving = replace(saving, planar=planar)
     with library_errors(format, "encode"):
-        return _writer(format).encode(image, format, saving)
+        file = _writer(format).encode(image, format, saving)
+    return (file,) if isinstance(file, bytes) else file
 
 
 def _saving(quality: int | None, source: Header | None, format: str, known: Metadata) -> Saving:

@@ -16,6 +16,7 @@ from cvcli.codecs import _app_segments, _ifd, _quality
 from cvcli.codecs._base import (
     Coding,
     Header,
+    Parts,
     Saving,
     alpha_refusal,
     borrowed,
@@ -193,7 +194,7 @@ def refusal(spec: ImageSpec, format: str) -> str | None:
     )
 
 
-def encode(image: Pixels, format: str, saving: Saving) -> bytes:
+def encode(image: Pixels, format: str, saving: Saving) -> Parts:
     """Baseline JPEG as the source was coded, else 4:2:0 of quality 90; gray from one channel."""
     import imagecodecs
 
@@ -211,7 +212,7 @@ def encode(image: Pixels, format: str, saving: Saving) -> bytes:
             optimize=coding.optimized,
             out=_room(image.nbytes),
         )
-    return _app_segments.attach(bytes(file), saving.metadata)
+    return _app_segments.attached(memoryview(file), saving.metadata)
 
 
 def _with_tables(pixels: Pixels, coding: Coding, sampling: str | None) -> bytes:

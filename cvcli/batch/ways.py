@@ -1,0 +1,35 @@
+"""Which images of a run take the GPU's codecs: told by each file and what is asked for it."""
+
+from __future__ import annotations
+
+from cvcli.batch.album import Album, Picture
+from cvcli.batch.slots import Way
+from cvcli.codecs import gpu
+
+NOTES = ("run on the CPU", "decoded on the CPU", "encoded on the CPU")
+"""How notes begin that tell where an image was done, which is no loss."""
+
+
+def way_of(album: Album, picture: Picture, data: bytes, quality: int | None) -> Way:
+    """Return the way of a picture where the GPU's codecs may be used.
+
+    They take files of one picture; what is converted to sRGB or to what the output holds, which
+    the CPU does, takes its codecs.
+    """
+    recipe = None
+    if album.expected == 1 and picture.stored == picture.plan.target:
+        recipe = gpu.recipe(picture.stored, album.format, quality, picture.header)
+    alone = album.expected == picture.header.frames == 1
+    decoded = alone and not album.care.to_srgb and gpu.refusal(data, picture.header) is None
+    return Way(data if decoded else None, recipe)
+
+
+def reason_of(album: Album, picture: Picture, data: bytes) -> str | None:
+    """Return why the CPU decodes a JPEG, None if the GPU does."""
+    if album.header.format != "JPEG":
+        return None
+    if picture.header.frames > 1:
+        return "it holds several pictures"
+    if album.care.to_srgb:
+        return "it is converted to sRGB"
+    return gpu.refusal(data, picture.header)
