@@ -95,7 +95,7 @@ class DeviceStage:
 
     def _send(self, batch: Batch, engine: Engine) -> None:
         if self._units:
-            min(self._units, key=lambda unit: unit.flying).submit(batch)
+            min(self._units, key=lambda unit: (unit.flying, unit.sent)).submit(batch)
         elif batch.arena is None:
             self._undone([Undone(slot, "there is no GPU after all") for slot in batch.slots])
         else:

@@ -135,8 +135,8 @@ class Runner:
     def _watch(self, tick: Callable[[Report], None]) -> None:
         state = self._state
         while True:
-            with state.change:
-                if state.change.wait_for(lambda: state.is_over, timeout=0.1):
+            with state.ended:
+                if state.ended.wait_for(lambda: state.is_over, timeout=0.1):
                     return
             tick(self._report)
 
@@ -196,12 +196,9 @@ class Runner:
     def _way(self, album: Album, picture: Picture, data: bytes) -> Way:
         if not self._stage.coded or album.job.index in self._on_cpu:
             return ON_CPU
-        way = way_of(album, picture, data, self._options.quality)
-        if way.data is None and self._options.codec == "gpu":
-            reason = reason_of(album, picture, data)
-            if reason is not None:
-                self._report.note(album.job.index, f"decoded on the CPU: {reason}")
-        return way
+        if self._options.codec == "gpu" and (reason := reason_of(album, picture, data)):
+            self._report.note(album.job.index, f"decoded on the CPU: {reason}")
+        return way_of(album, picture, data, self._options.quality)
 
     def _fill(self, album: Album, picture: Picture, data: bytes, way: Way) -> None:
         """Find a picture's place and, unless the GPU is to, decode it there."""
@@ -269,10 +266,8 @@ class Runner:
 
     def _deliver(self, done: Done) -> None:
         if done.codes is not None:
-            self._state.finished(
-                Finished(slot, None, slot.placed, done.device, code)
-                for slot, code in zip(done.slots, done.codes, strict=True)
-            )
+            pairs = zip(done.slots, done.codes, strict=True)
+            self._state.finished(Finished(s, None, s.placed, done.device, c) for s, c in pairs)
             return
         if done.buffer is None:
             for slot in done.slots:

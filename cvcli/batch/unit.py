@@ -36,7 +36,7 @@ class Unit:
         self.engine, self._abort = engine, abort
         self._report, self._deliver, self._undone = report, deliver, undone
         self._lock = threading.Lock()
-        self._flying = 0
+        self._flying = self.sent = 0
         self._flights = Flights(report, self._back)
         self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._landing: queue.SimpleQueue[Flight | None] = queue.SimpleQueue()
@@ -54,13 +54,14 @@ class Unit:
 
     @property
     def flying(self) -> int:
-        """Images on their way through this GPU."""
+        """Images on their way through this GPU, of all that were ``sent``."""
         return self._flying
 
     def submit(self, batch: Batch) -> None:
         """Take a batch; its images come back one way or another."""
         with self._lock:
             self._flying += len(batch.slots)
+            self.sent += len(batch.slots)
         if self._lanes is not None and batch.uses_gpu_codecs:
             self._lanes.submit(batch)
         elif batch.arena is not None:

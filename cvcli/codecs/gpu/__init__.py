@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from cvcli.codecs import _app_segments, jpeg
 from cvcli.codecs._base import Header, Parts
-from cvcli.codecs.gpu.nvimage import Coder, DeviceImage, Recipe, installed, version
 from cvcli.codecs._metadata import Metadata
+from cvcli.codecs.gpu.nvimage import Coder, DeviceImage, Recipe, installed, version
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
