@@ -135,6 +135,8 @@ class DeviceStage:
 
     def _start(self) -> None:
         try:
+            if self.coded:
+                threading.Thread(target=gpu.preload, daemon=True).start()
             engines = self._open()
             coded = engines[0].device.kind != "cpu" and self._codecs_work(engines[0])
             for engine in engines:

@@ -26,17 +26,16 @@ from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
 from cvcli.batch.options import Ends, Options
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
+from cvcli.batch.rooms import Rooms
 from cvcli.batch.sinks import FileSink
 from cvcli.batch.slots import ON_CPU, Batch, Slot, Way
 from cvcli.batch.sources import Files
 from cvcli.batch.state import Finished, NoRoom, State, Undone
 from cvcli.batch.ways import NOTES, reason_of, way_of
 from cvcli.core.chain import Chain
-from cvcli.core.engine import engine_of
-from cvcli.core.spec import ImageSpec
 from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
-from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
+from cvcli.errors import CvcliError, ImageError
 
 if TYPE_CHECKING:
     from cvcli.batch.album import Pixels
@@ -44,20 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Ends", "Options", "Runner", "run"]
 
-_MIB = 1 << 20
-# Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
-# longer fits the caches. Larger images still keep every worker busy, with one each.
-_WORKER_NBYTES = 16 * _MIB
-_BATCH_NBYTES = {"cpu": 8 * _MIB, "cuda": 32 * _MIB}
-# Thousands of tiny images would fit a batch, and none would be written before it is full.
-_BATCH_IMAGES = {"cpu": 64, "cuda": 4096}
-# What a GPU adds to that: batches on their way to it and back.
-_DEVICE_NBYTES = {"cpu": 0, "cuda": 192 * _MIB}
 # Fewer files are done before the GPU's codecs have started. It goes by the whole plan, so that
 # the rest of a run that was interrupted is done as the run was.
 _MANY = 500
-# Files that the GPU decodes together: more of them are hardly faster, but are in memory for longer.
-_CODED_IMAGES, _CODED_NBYTES = 32, 256 * _MIB
 
 
 class Runner:
@@ -69,19 +57,19 @@ class Runner:
         self._chain, self._options, self._report, self._ends = chain, options, report, ends
         self._jobs = options.jobs or cpu_threads()
         self._count = len(plan.jobs) if ends.feed is None else self._jobs
+        self._rooms = Rooms(self._jobs, options, lambda: self._stage)
         self._state = State(
             plan.jobs,
             self._jobs,
             ends.sink,
-            self._budget,
+            self._rooms.budget,
             options.max_memory,
             more=ends.feed is not None,
         )
         self._memory = open_device("cpu").memory_info()[1]
         self._max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
         few = ends.feed is not None or len(plan) < _MANY
-        self._on_cpu: set[int] = set()
-        """Images that the GPU's codecs have given up."""
+        self._on_cpu: set[int] = set()  # what the GPU's codecs have given up
         self._stage = DeviceStage(
             options.device,
             "cpu" if options.codec == "auto" and few else options.codec,
@@ -155,14 +143,6 @@ class Runner:
         except BaseException as error:
             self._abort(error)
 
-    def _budget(self) -> int:
-        wanted = self._jobs * _WORKER_NBYTES + self._stage.count * _DEVICE_NBYTES[self._kind()]
-        return min(wanted, self._options.max_memory or wanted)
-
-    def _kind(self) -> str:
-        engine = self._stage.ready()
-        return engine.device.kind if engine is not None else "cpu"
-
     def _decode(self, job: Job) -> None:
         album = None
         try:
@@ -181,7 +161,6 @@ class Runner:
         self._state.was_read()
 
     def _decode_again(self, task: Undone) -> None:
-        """Decode on the CPU what the GPU's codecs have given up."""
         slot, album = task.slot, task.slot.album
         self._on_cpu.add(slot.job.index)
         self._report.note(slot.job.index, f"decoded on the CPU: {task.reason}")
@@ -196,9 +175,11 @@ class Runner:
     def _way(self, album: Album, picture: Picture, data: bytes) -> Way:
         if not self._stage.coded or album.job.index in self._on_cpu:
             return ON_CPU
-        if self._options.codec == "gpu" and (reason := reason_of(album, picture, data)):
-            self._report.note(album.job.index, f"decoded on the CPU: {reason}")
-        return way_of(album, picture, data, self._options.quality)
+        way = way_of(album, picture, data, self._options.quality)
+        if way.data is None and self._options.codec == "gpu":
+            note = f"decoded on the CPU: {reason_of(album, picture, data)}"
+            self._report.note(album.job.index, note)
+        return way
 
     def _fill(self, album: Album, picture: Picture, data: bytes, way: Way) -> None:
         """Find a picture's place and, unless the GPU is to, decode it there."""
@@ -245,24 +226,8 @@ class Runner:
         fresh = None
         while (place := self._state.place(album, picture, fresh, way)) is None:
             # Page-locking memory is slow, so the others go on meanwhile.
-            fresh = self._new_batch(picture.plan.source, way)
+            fresh = self._rooms.new_batch(picture.plan.source, way)
         return place
-
-    def _new_batch(self, spec: ImageSpec, way: Way) -> Batch:
-        if way.data is not None:
-            room = max(spec.nbytes, _CODED_NBYTES)
-            return Batch(None, self._options.batch_size or _CODED_IMAGES, room)
-        engine = self._stage.ready() or engine_of("cpu")
-        size, limit = _BATCH_NBYTES[engine.device.kind], self._options.batch_size
-        if limit is not None:
-            size = max(size, limit * spec.nbytes)
-        # On many cores a batch grows with what is in flight: fewer of them cost less to run.
-        size = max(spec.nbytes, min(max(size, self._budget() // 8), self._budget() // 2))
-        try:
-            arena = engine.allocate_staging(size)
-        except OutOfMemoryError:
-            arena = engine_of("cpu").allocate_staging(size)
-        return Batch(arena, limit or _BATCH_IMAGES[engine.device.kind], arena.nbytes)
 
     def _deliver(self, done: Done) -> None:
         if done.codes is not None:

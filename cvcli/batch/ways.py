@@ -25,9 +25,7 @@ def way_of(album: Album, picture: Picture, data: bytes, quality: int | None) -> 
 
 
 def reason_of(album: Album, picture: Picture, data: bytes) -> str | None:
-    """Return why the CPU decodes a JPEG, None if the GPU does."""
-    if album.header.format != "JPEG":
-        return None
+    """Return why the CPU decodes an image, None if the GPU does."""
     if picture.header.frames > 1:
         return "it holds several pictures"
     if album.care.to_srgb:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from cvcli.codecs import _app_segments, jpeg
 from cvcli.codecs._base import Header, Parts
 from cvcli.codecs._metadata import Metadata
-from cvcli.codecs.gpu.nvimage import Coder, DeviceImage, Recipe, installed, version
+from cvcli.codecs.gpu.nvimage import Coder, DeviceImage, Recipe, installed, preload, version
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -19,6 +19,7 @@ __all__ = [
     "DeviceImage",
     "Recipe",
     "installed",
+    "preload",
     "recipe",
     "refusal",
     "version",
@@ -42,7 +43,7 @@ def refusal(data: bytes, header: Header) -> str | None:
     """
     spec = header.spec
     if header.format != _FORMAT:
-        return header.format
+        return f"it is {header.format}"
     # Gray comes out wrong of the hardware engine (nvImageCodec 0.9).
     if spec.dtype != "uint8" or header.mode != "RGB":
         return f"a JPEG of {header.mode} {spec.dtype}"

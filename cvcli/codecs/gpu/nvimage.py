@@ -96,6 +96,12 @@ def _library() -> Any:
         return importlib.import_module(_NAME)
 
 
+def preload() -> None:
+    """Load the library now, if it can be: that takes as long as a GPU takes to start."""
+    with contextlib.suppress(Exception):
+        _library()
+
+
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep stderr clean of words about codecs that it looks for in vain and we don't use."""
