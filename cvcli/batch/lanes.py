@@ -146,7 +146,7 @@ class Lanes:
         ):
             seconds = trip.events[number + 1].elapsed(trip.events[number]) / 1e3
             if label == "download":
-                seconds -= trip.encoding
+                seconds = max(0.0, seconds - trip.encoding)
             clock = self._share(label, number, seconds, slots, clock)
         self._share("encode", 2, trip.encoding, coded, time.perf_counter() - trip.encoding)
 
