@@ -70,6 +70,7 @@ class Fake:
         )
         names.DecodeParams = names.EncodeParams = names.JpegEncodeParams = SimpleNamespace
         names.Decoder, names.Encoder = self.decoder, self.encoder
+        names.CodeStream = lambda size, pinned: (size, pinned)
         self.module = names
 
     def decoder(self, device_id, max_num_cpu_threads, backends, options):
@@ -96,8 +97,8 @@ class Fake:
             return None
         return Pixels(pixels if pixels.ndim == 3 else pixels[:, :, None])
 
-    def encode(self, images, codec, params, cuda_stream):
-        assert codec == ".jpg"
+    def encode(self, images, codec, code_stream_s, params, cuda_stream):
+        assert codec == ".jpg" and len(code_stream_s) == len(images)
         # Pixels may still be on their way on that stream.
         next(g for g in self.gpus if cuda_stream in g._streams).synchronize_stream(cuda_stream)
         self.encoded.append(len(images))

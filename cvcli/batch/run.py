@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Ends", "Options", "Runner", "run"]
 
-# Fewer files are done before the GPU's codecs have started. It goes by the whole plan, so that
-# the rest of a run that was interrupted is done as the run was.
-_MANY = 500
+# From how many files on the GPU's codecs are taken unasked; None: never. It goes by the whole plan,
+# so that the rest of a run that was interrupted is done as the run was.
+_MANY: int | None = None
 
 
 class Runner:
@@ -68,7 +68,7 @@ class Runner:
         )
         self._memory = open_device("cpu").memory_info()[1]
         self._max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
-        few = ends.feed is not None or len(plan) < _MANY
+        few = ends.feed is not None or _MANY is None or len(plan) < _MANY
         self._on_cpu: set[int] = set()  # what the GPU's codecs have given up
         self._stage = DeviceStage(
             options.device,

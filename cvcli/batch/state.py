@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Encoded images that wait for an earlier one before no more are started.
 _HELD_NBYTES = 64 << 20
+_PATIENCE_S = 0.25
 
 
 @dataclass(slots=True)
@@ -120,7 +121,8 @@ class State:
                     return task
                 if not self._reading and self._close_all():
                     continue
-                self.change.wait()
+                # Whoever makes work tells of it; the time limit is for what nobody foresaw.
+                self.change.wait(_PATIENCE_S)
         return None
 
     def _take(self) -> Finished | Batch | Undone | Job | None:

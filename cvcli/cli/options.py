@@ -137,7 +137,7 @@ class Wishes:
         _option(
             panel=_RUNNING,
             help="What decodes and encodes JPEGs: nvImageCodec on the GPU, or the CPU, to the "
-            "bit alike everywhere; auto: the GPU in runs of 500 files or more.",
+            "bit alike everywhere; auto: the CPU.",
         ),
     ] = "auto"
     batch_size: Annotated[

@@ -30,7 +30,8 @@ _OPTIONS = ":fancy_upsampling=1"
 _DECODERS, _ENCODER = ("HW_GPU_ONLY", "HYBRID_CPU_GPU"), "HYBRID_CPU_GPU"
 # More threads get into each other's way, and so do more images in a call; measured on an H200.
 _DECODER_THREADS, _ENCODER_THREADS = 1, 2
-_ENCODED_AT_ONCE = 8
+_ENCODED_AT_ONCE = 16
+_LEAST_ROOM = 1 << 16
 _START, _END = b"\xff\xd8", b"\xff\xd9"
 _lock = threading.Lock()
 
@@ -178,7 +179,15 @@ class Coder:
     ) -> list[Any]:
         params = self._params(recipe, channels)
         with _guarded():
-            return list(self._encoder.encode(images, ".jpg", params=params, cuda_stream=stream))
+            # Plain memory: page-locked memory takes long to get, and to give back stops the GPU.
+            rooms = [
+                self._library.CodeStream(image.spec.nbytes // 4 + _LEAST_ROOM, False)
+                for image in images
+            ]
+            found = self._encoder.encode(
+                images, ".jpg", code_stream_s=rooms, params=params, cuda_stream=stream
+            )
+            return list(found)
 
     def _params(self, recipe: Recipe, channels: int) -> Any:
         known = self._encoding.get((recipe, channels))
