@@ -5,7 +5,8 @@
 
 One function an operator, plus `Tensor`, `Stream`, `Event`, `as_tensor`, `as_stream`,
 `parse_chain` with `apply` to run what it returns, `capture` to repeat a sequence of operators
-cheaply, and `memory_info`, `free_memory` and `set_pool_limit`; all are imported on first use.
+cheaply, `memory_info`, `free_memory` and `set_pool_limit`, and `CvcliError`, which all errors are;
+all are imported on first use.
 """
 
 from importlib import import_module as _import_module
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from cvcli.core.stream import Event, Stream, as_stream
     from cvcli.core.tensor import Tensor
     from cvcli.core.usage import MemoryInfo, free_memory, memory_info, set_pool_limit
+    from cvcli.errors import CvcliError
     from cvcli.ops import parse_chain
 
 __version__ = "0.1.0"
 __all__ = [
+    "CvcliError",
     "Event",
     "Graph",
     "MemoryInfo",
@@ -39,6 +42,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "CvcliError": "cvcli.errors",
     "Event": "cvcli.core.stream",
     "Graph": "cvcli.core.capture",
     "MemoryInfo": "cvcli.core.usage",

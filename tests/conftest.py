@@ -235,7 +235,7 @@ def gpu_gate():
     kernel = cupy.RawKernel(HOLD, "hold")
 
     def hold(stream, flag):
-        with cupy.cuda.ExternalStream(stream.handle):
+        with cupy.cuda.Stream.from_external(stream):
             kernel((1,), (1,), (np.uint64(flag.ctypes.data), np.uint64(2_000_000_000)))
 
     # It is loaded here, which may wait for the device.

@@ -227,7 +227,7 @@ def test_ragged_batches_of_chains_equal_steps(data):
 @pytest.mark.parametrize(
     "text",
     (
-        "pad --top 3 --left 5 --value 10,20,30 | invert",
+        "pad --top 3 --left 5 --value 10,20,30,40 | invert",
         "pad --right 5 --value 40% | solarize --threshold 20% | pad --top 2 --value 9",
         "pad --left 3 --value 7 | rotate --angle 90 | gamma-contrast --gamma 0.4 | flip --axis 1",
         "invert | pad --top 2 --value 50% | posterize --bits 3 | crop --width 4 --height 3",

@@ -130,15 +130,19 @@ def test_webp_stays_lossless_or_lossy():
             np.testing.assert_array_equal(load(Path("b.webp")), pixels[::-1, ::-1])
 
 
+# What makes new pixels: those that only move stay CMYK where they can.
+BLUR = ["averageblur", "--size", "3"]
+
+
 @pytest.mark.parametrize("adobe", [True, False])
 @pytest.mark.parametrize("target", ["jpg", "png", "tif", "webp"])
 def test_cmyk_is_red_and_that_is_said(adobe, target):
     data = saved(Image.new("CMYK", (16, 16), (0, 255, 255, 0)), "JPEG", quality=100)
     Path("a.jpg").write_bytes(data if adobe else drop_app14(data))
-    run(*FLIP, "--strip-all", "a.jpg", f"b.{target}", "--report", "r.json")
+    run(*BLUR, "--strip-all", "a.jpg", f"b.{target}", "--report", "r.json")
     assert np.abs(load(Path(f"b.{target}")).astype(int) - (255, 0, 0)).max() <= 3
     assert notes() == ["CMYK becomes RGB, without a profile"]
-    run(*FLIP, "--strict", "--strip-all", "a.jpg", f"c.{target}", code=1)
+    run(*BLUR, "--strict", "--strip-all", "a.jpg", f"c.{target}", code=1)
 
 
 def test_cmyk_and_ycck_are_what_opencv_shows():

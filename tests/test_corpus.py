@@ -3,27 +3,21 @@
 ``CVCLI_FUZZ_SECONDS`` makes the fuzzing longer than the few seconds it takes by default.
 """
 
-import io
 import os
 import time
-from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import GPU, noise
+from conftest import noise
 from PIL import Image
 from test_cli import FLIP, cvcli
 from test_frames import drawings, saved
-from test_metadata import SRGB, TURNED_XMP, exif, picture, run
+from test_metadata import SRGB, TURNED_XMP, exif, picture
 
-import cvcli as api
 from cvcli import codecs
 from cvcli.batch.album import Album, Care
-from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
-from cvcli.core.apply import apply
-from cvcli.core.chain import Chain
 from cvcli.errors import CvcliError
 from cvcli.ops import load_chain
 
@@ -135,120 +129,3 @@ def test_a_folder_of_broken_files_gives_an_error_each_and_no_traceback(tmp_path)
     assert len(failures) == len(SEEDS)
     names = {path.stem for path in (tmp_path / "out").iterdir()}
     assert names == {f"{name}-whole" for name in SEEDS}
-
-
-# Everything that can be written, twice turned
-
-LOSSLESS = {
-    "PNG": ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"),
-    "WEBP": ("RGB", "RGBA"),
-    "TIFF": ("1", "L", "LA", "P", "RGB", "RGBA", "I;16", "F"),
-    "GIF": ("1", "L", "P"),
-    "BMP": ("1", "L", "P", "RGB"),
-    "PPM": ("1", "L", "RGB"),
-    "TGA": ("L", "LA", "RGB", "RGBA"),
-    "QOI": ("RGB", "RGBA"),
-    "JPEG2000": ("L", "LA", "RGB", "RGBA"),
-    "PCX": ("1", "L", "P", "RGB"),
-    "SGI": ("L", "RGB", "RGBA"),
-    "ICO": ("RGBA",),
-    "DDS": ("L", "LA", "RGB", "RGBA"),
-}
-WITH_EXIF = ("PNG", "WEBP", "TIFF")
-SUFFIX = {"JPEG2000": "jp2", "TIFF": "tif"}
-
-
-def of_mode(mode, size, seed):
-    pixels = noise((size[1], size[0], 4), "uint8", seed)
-    if mode == "I;16":
-        return Image.fromarray(noise((size[1], size[0], 1), "uint16", seed)[:, :, 0])
-    if mode == "F":
-        return Image.fromarray(noise((size[1], size[0], 1), "float32", seed)[:, :, 0])
-    image = Image.fromarray(pixels)
-    return image.convert("RGB").quantize(37) if mode == "P" else image.convert(mode)
-
-
-def corpus(folder):
-    """Each format, mode, size and, where there is EXIF, orientation; deep ones by imagecodecs."""
-    folder.mkdir()
-    count = 0
-    for format, modes in LOSSLESS.items():
-        turns = range(1, 9) if format in WITH_EXIF else (1,)
-        for mode, turn, size in product(modes, turns, ((31, 20), (1, 7))):
-            options = {"lossless": True, "exact": True} if format == "WEBP" else {}
-            options |= {"sizes": [size]} if format == "ICO" else {}
-            if format in WITH_EXIF:
-                block = Image.Exif()
-                block[0x010F], block[0x0112] = "Some Make", turn
-                options["exif"] = block
-                options["icc_profile"] = SRGB
-            if format in ("PNG", "TIFF", "BMP"):
-                options["dpi"] = (300, 300)
-            if format == "ICO" and 1 in size:
-                continue
-            image = of_mode(mode, size, count)
-            name = f"{format}-{mode.replace(';', '')}-{turn}-{size[0]}.{SUFFIX.get(format, format)}"
-            (folder / name.lower()).write_bytes(saved(image, format, **options))
-            count += 1
-    for dtype, channels, format in product(("uint16", "float32"), (1, 2, 3, 4), ("PNG", "TIFF")):
-        if (dtype, format) == ("float32", "PNG"):
-            continue
-        pixels = noise((20, 31, channels), dtype, count)
-        name = f"deep-{dtype}-{channels}.{SUFFIX.get(format, format)}"
-        (folder / name.lower()).write_bytes(codecs.encode(pixels, format))
-        count += 1
-    for format in ("GIF", "PNG", "WEBP", "TIFF"):
-        options = {"lossless": True, "exact": True} if format == "WEBP" else {}
-        name = f"many.{SUFFIX.get(format, format)}"
-        (folder / name.lower()).write_bytes(animation(format, **options))
-        count += 1
-    return count
-
-
-def all_pictures(data):
-    """The pixels of each picture, upright."""
-    shown = []
-    for frame in codecs.frames(data, codecs.probe(data)):
-        spec = frame.header.spec
-        out = np.zeros(spec.shape, spec.dtype)
-        frame.read(out)
-        chain = oriented(Chain(()), frame.header.orientation)
-        if len(chain):
-            out = apply(chain, api.as_tensor(out, "HWC")).numpy()
-        shown.append(out)
-    return shown
-
-
-def told(data):
-    """Metadata by Pillow, without what must change."""
-    image = Image.open(io.BytesIO(data))
-    tags = dict(image.getexif())
-    wanted = {tag: tags[tag] for tag in (0x010F,) if tag in tags}
-    return wanted, image.info.get("icc_profile"), image.info.get("dpi")
-
-
-@pytest.mark.parametrize("device", ["cpu", GPU])
-def test_twice_turned_is_the_original(tmp_path, device):
-    count = corpus(tmp_path / "in")
-    assert count > 300
-    run(*FLIP, "-q", "--device", device, tmp_path / "in", tmp_path / "once")
-    run(*FLIP, "-q", "--device", device, tmp_path / "once", tmp_path / "twice")
-    names = sorted(path.name for path in (tmp_path / "in").iterdir())
-    assert sorted(path.name for path in (tmp_path / "twice").iterdir()) == names
-    for name in names:
-        before, after = ((tmp_path / folder / name).read_bytes() for folder in ("in", "twice"))
-        one, other = all_pictures(before), all_pictures(after)
-        assert len(one) == len(other), name
-        for first, second in zip(one, other, strict=True):
-            assert first.dtype == second.dtype, name
-            np.testing.assert_array_equal(second, first, name)
-        assert codecs.probe(after).orientation == 1, name
-        if name.startswith("deep"):
-            # Pillow can't open all of them, and nothing is said in them.
-            continue
-        lacks = Image.open(io.BytesIO(before)).mode in ("1", "L", "LA", "I;16", "F")
-        exif_before, icc, dpi = told(before)
-        exif_after, icc_after, dpi_after = told(after)
-        assert exif_after == exif_before, name
-        assert icc_after == (None if lacks else icc), name
-        assert dpi_after == dpi, name

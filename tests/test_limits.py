@@ -97,21 +97,21 @@ def test_corrupt_files_by_level(here):
 def test_what_can_not_be_read_at_all_fails_on_every_level(here):
     Path("in/text.png").write_bytes(b"hello, I am text")
     Path("in/head.png").write_bytes(Path("in/a.png").read_bytes()[:20])
-    Path("in/cut.tif").write_bytes(smooth("TIFF")[:-500])
+    lzw = smooth("TIFF", compression="tiff_lzw")  # which has its directory at the end
+    Path("in/cut.tif").write_bytes(lzw[:-500])
     done = cvcli(*FLIP, "-q", "--fail-on", "none", "in", "out")
     assert done.returncode == 1 and len(messages(done)) == 3
     assert files_in(here / "out") == ["a.png", "b.png", "c.png"]
 
 
 def test_a_warning_can_be_made_a_failure(here):
-    frames = [Image.fromarray(noise((8, 9, 1), "uint8", n)[:, :, 0]) for n in range(3)]
-    frames[0].save("in/pages.tif", save_all=True, append_images=frames[1:])
+    Image.fromarray(noise((8, 9, 4), "uint8")).save("in/clear.png")
     report = ["--report", "r.json", "--format", "jpg"]
     assert cvcli(*FLIP, *report, "in", "out").returncode == 0
     notes = json.loads(Path("r.json").read_text())["images"][3]["notes"]
     done = cvcli(*FLIP, "-q", "--fail-on", "warning", "--format", "jpg", "in", "strict")
-    assert bool(notes) == (done.returncode == 1)
-    assert set(files_in(here / "strict")) >= {"a.jpg", "b.jpg", "c.jpg"}
+    assert notes and done.returncode == 1
+    assert files_in(here / "strict") == ["a.jpg", "b.jpg", "c.jpg"]
     for note in notes:
         assert note in done.stderr
 
@@ -134,10 +134,8 @@ def test_every_truncation_of_a_png_can_be_read_as_far_as_it_goes(kind, interlace
     whole = np.empty(header.spec.shape, header.spec.dtype)
     codecs.decode(data, header, whole)
     for size in range(8, len(data), 3):
-        mended = codecs.repaired(data[:size])
-        if mended is not None:
-            out = np.empty_like(whole)
-            codecs.decode(mended, header, out)
+        out = np.empty_like(whole)
+        codecs.salvage(data[:size], header, out)
     assert np.array_equal(out, whole)  # the last one lacks nothing but the end
 
 

@@ -173,13 +173,14 @@ def test_json_has_the_documented_schema(tmp_path):
     assert data["command"] == "cvcli flip --axis -1 in out"
     assert datetime.fromisoformat(data["started"]).utcoffset() == timedelta(0)
     assert set(data["totals"]) == {
-        *("images", "failed", "skipped", "planned", "bytes_in", "bytes_out"),
+        *("images", "failed", "skipped", "planned", "outputs", "bytes_in", "bytes_out"),
         *("images_per_s", "mb_per_s"),
     }
     assert data["images"][0] == {
         "index": 0,
         "input": "in/0.png",
         "output": "out/0.png",
+        "outputs": None,
         "status": "ok",
         "error": None,
         "tip": None,

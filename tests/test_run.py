@@ -213,18 +213,6 @@ def test_every_schedule_gives_the_same_bytes_in_the_same_order(here):
     assert len(seen) == 1
 
 
-def test_a_format_of_one_picture_gets_the_first_and_that_is_said(here, capfd):
-    frames = [Image.fromarray(noise((20, 30, 1), "uint8", n)[:, :, 0]) for n in range(3)]
-    frames[0].save("anim.gif", save_all=True, append_images=frames[1:])
-    frames[0].save("pages.tif", save_all=True, append_images=frames[1:])
-    run(*FLIP, "anim.gif", "pages.tif", "--format", "ppm", "out")
-    said = capfd.readouterr().err
-    for name in ("anim.gif", "pages.tif"):
-        assert f"note: {name}: only the first of 3 frames is kept" in said
-        got = load(here / "out" / Path(name).with_suffix(".ppm"))[:, :, :1]
-        np.testing.assert_array_equal(got[:, :, 0], turned(np.asarray(frames[0])))
-
-
 def many(folder, count, size=100):
     folder.mkdir()
     first = save(folder / "0000.png", noise((size, size, 3), "uint8"), compress_level=0)

@@ -108,7 +108,7 @@ def test_sizes_may_be_numbers(here):
     assert load_settings([], {}).values == {"max_memory": "500000000"}
     Path("cvcli.toml").write_text("max-memory = 9\n")
     done = cvcli(*FLIP, "in", "out")
-    assert done.returncode == 1 and "more than the limit" in done.stderr
+    assert done.returncode == 2 and "must be at least 1M" in done.stderr
 
 
 def test_presets_stand_for_steps(here):

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
+from cvcli.batch.report import SHRUNK
+from cvcli.batch.shrink import shrunk
 from cvcli.batch.suits import refuse_made
 from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, gpu, parse_colour
 from cvcli.core.chain import Chain
 from cvcli.core.passes import Plan
 from cvcli.core.spec import ImageSpec
+from cvcli.core.turn import Turn
 from cvcli.errors import ImageError, ParameterError
 
 if TYPE_CHECKING:
@@ -38,7 +42,9 @@ STRICT_TIP = "leave out --strict to accept that"
 class Care:
     """What is to be done with what a file holds beside plain pixels.
 
-    ``frame`` picks one of several pictures, from 0; ``strict`` makes every loss an error.
+    ``frame`` picks one of several pictures, from 0; ``strict`` makes every loss an error;
+    ``lossless`` allows no encoder that rounds; ``shrink`` has what a chain reduces first decoded
+    at a fraction of its size.
     """
 
     strip: Strip = "none"
@@ -47,6 +53,8 @@ class Care:
     to_srgb: bool = False
     frame: int | None = None
     strict: bool = False
+    lossless: bool = False
+    shrink: bool = False
 
 
 @dataclass(slots=True)
@@ -79,6 +87,8 @@ class Album:
     done: dict[int, tuple[Picture, Pixels | memoryview]] = field(default_factory=dict)
     nbytes: int = 0
     failed: bool = False
+    turn: Turn | None = None
+    """How the file is moved instead of being decoded, if it is."""
 
     @classmethod
     def opened(cls, job: Job, data: bytes, header: Header, care: Care) -> Album:
@@ -89,12 +99,27 @@ class Album:
         if frame is not None and frame >= count:
             have = "1 picture" if count == 1 else f"{count} pictures"
             raise ImageError(f"there is no frame {frame}: the file has {have}, counted from 0")
-        if frame is None and count > 1:
-            if codecs.holds_all(header, format):
-                album.expected = count
-            else:
-                album.lose(f"only the first of {count} frames is kept")
+        if frame is None:
+            album._expect(count)
         return album
+
+    def _expect(self, count: int) -> None:
+        """Settle how many of the file's pictures are wanted, by the outputs there are for them."""
+        planned, format = len(self.job.outputs), self.header.format
+        if planned > 1:
+            if count != planned:
+                raise ImageError(f"was changed meanwhile: it held {planned} pictures, now {count}")
+            self.expected = count
+        elif codecs.holds_all(format, self.format):
+            self.expected = count
+        elif count > 1 and format in codecs.SERIES:
+            # The plan went by the suffix, which says that there is no second picture.
+            raise ImageError(
+                f"is a {format} of {count} pictures by another suffix, and {self.format} holds one",
+                tip=f"give it the suffix of {format}, or take one of them with --frame N",
+            )
+        elif count > 1:
+            self.lose(f"only the first of {count} frames is kept")
 
     def lose(self, *reasons: str) -> None:
         """Note losses; ImageError where none is accepted."""
@@ -103,8 +128,13 @@ class Album:
         self.notes += [reason for reason in reasons if reason not in self.notes]
 
     def pictures(self, data: bytes, chain: Chain, limit: int) -> Iterator[Picture]:
-        """The wanted pictures, each to be read at once; at most ``limit`` pixels in all."""
+        """The wanted pictures, each to be read at once; at most ``limit`` pixels in all.
+
+        None of a file that is moved without decoding it.
+        """
         pixels = 0
+        if self.turn is not None:
+            return
         for number, frame in self._wanted(data):
             spec = frame.header.spec
             pixels += spec.height * spec.width
@@ -113,12 +143,19 @@ class Album:
                 raise ImageError(text, tip="raise the limit with --max-pixels")
             turn = frame.header.orientation if self.care.auto_orient else 1
             plan = self._planned(chain, turn, spec, number)
-            stored, losses = codecs.fit(plan.target, self.format)
-            self.lose(*losses)
+            own, read = frame.header, frame.read
+            if self.care.shrink:
+                own, plan = shrunk(chain, own, turn, plan)
+            if own.shrink > 1:
+                self.notes.append(f"{SHRUNK}{own.shrink}")
+                read = partial(codecs.decode, data, own)
+            stored = plan.target
+            if not codecs.has_inks(own):
+                stored, losses = codecs.fit(plan.target, self.format)
+                self.lose(*losses)
             known = self.metadata if frame.metadata is None else frame.metadata
             self.lose(*known.cut)
-            own = frame.header
-            yield Picture(number, own, frame.duration, frame.read, plan, stored, known)
+            yield Picture(number, own, frame.duration, read, plan, stored, known)
 
     def _planned(self, chain: Chain, turn: int, spec: ImageSpec, number: int) -> Plan:
         """The chain's plan for a picture; what it refuses in a later one is told with its place."""
@@ -158,6 +195,8 @@ class Album:
     @property
     def target(self) -> ImageSpec:
         """What the first picture has become."""
+        if self.turn is not None:
+            return self.turn.result(self.header.spec)
         return self.done[0][0].plan.target
 
     @property
@@ -166,50 +205,54 @@ class Album:
         done = (pixels for _, pixels in self.done.values())
         return sum(0 if isinstance(pixels, memoryview) else pixels.nbytes for pixels in done)
 
-    def encoded(self, quality: int | None) -> Parts:
-        """The file of all pictures, of a quality or as the source was coded, in parts.
+    def encoded(self, quality: int | None) -> list[Parts]:
+        """The files of the job's outputs, of a quality or as the source was coded, in parts.
 
-        They are to be used before the calling thread encodes another.
+        One of all pictures, or one of each. The parts of the last are to be used before the
+        calling thread encodes another.
         """
         whole = [self.done.pop(number) for number in range(self.expected)]
-        each = [self._prepared(picture) for picture, _ in whole]
-        images = []
-        for picture, pixels in whole:
-            if isinstance(pixels, memoryview):
-                return gpu.with_metadata(pixels, each[0])
-            images.append(self._converted(picture, pixels))
+        if self.care.lossless:
+            quality = codecs.LOSSLESS_QUALITY
         if len(whole) == 1:
-            source = whole[0][0].header
-            return codecs.encode_parts(
-                images[0],
-                self.format,
-                quality=quality,
-                source=source,
-                metadata=each[0],
-                planar=whole[0][0].stored.planar,
-            )
+            return [self._single(*whole[0], quality)]
+        if self.job.more:
+            return [(b"".join(self._single(*item, quality)),) for item in whole]
         file = codecs.encode_all(
-            images,
+            [self._converted(*item) for item in whole],
             self.format,
             quality=quality,
             sources=[picture.header for picture, _ in whole],
-            each=each,
+            each=[self._prepared(picture) for picture, _ in whole],
             durations=[picture.duration for picture, _ in whole],
         )
-        return (file,)
+        return [(file,)]
 
-    def _converted(self, picture: Picture, pixels: Pixels) -> Pixels:
+    def _single(self, picture: Picture, pixels: Pixels | memoryview, quality: int | None) -> Parts:
+        known = self._prepared(picture)
+        if isinstance(pixels, memoryview):
+            return gpu.with_metadata(pixels, known)
+        return codecs.encode_parts(
+            self._converted(picture, pixels),
+            self.format,
+            quality=quality,
+            source=picture.header,
+            metadata=known,
+            planar=picture.stored.planar,
+        )
+
+    def _converted(self, picture: Picture, pixels: Pixels | memoryview) -> Pixels:
+        assert not isinstance(pixels, memoryview)
         return codecs.converted(pixels, picture.stored, self.care.background)
 
     def _prepared(self, picture: Picture) -> Metadata:
+        return self.prepared(picture.metadata, picture.header, picture.stored)
+
+    def prepared(self, found: Metadata, header: Header, stored: ImageSpec) -> Metadata:
+        """What the file says beside pixels of ``stored`` that came with a header."""
         care = self.care
         known = codecs.prepared(
-            picture.metadata,
-            picture.header,
-            picture.stored,
-            self.format,
-            strip=care.strip,
-            upright=care.auto_orient,
+            found, header, stored, self.format, strip=care.strip, upright=care.auto_orient
         )
         self.lose(*known.lost)
         return known

@@ -9,7 +9,9 @@ from itertools import islice
 from pathlib import Path
 
 import cvcli.codecs as codecs
+from cvcli.batch.album import Care
 from cvcli.batch.files import read_file
+from cvcli.batch.lossless import turn_for
 from cvcli.batch.orient import oriented
 from cvcli.batch.outputs import Size
 from cvcli.batch.plan import STDIO, Job, Plan
@@ -30,18 +32,18 @@ def check_inputs(
     max_pixels: int,
     auto_orient: bool = True,
     frame: int | None = None,
+    lossless: bool = False,
 ) -> Plan:
     """Return the plan without the images whose size or kind the chain or the output refuses.
 
     They are reported as failed. If it suits none of the images, the parameters are wrong, not the
     images: then the first refusal is raised. Headers are read only for a chain that may refuse.
     """
-    if fits_every_image(chain, {job.format for job in plan.jobs}):
+    if not lossless and fits_every_image(chain, {job.format for job in plan.jobs}):
         return plan
+    care = Care(auto_orient=auto_orient, frame=frame, lossless=lossless)
     with ThreadPoolExecutor(threads) as pool:
-        verdicts = list(
-            pool.map(lambda job: _verdict(job, chain, max_pixels, auto_orient, frame), plan.jobs)
-        )
+        verdicts = list(pool.map(lambda job: _verdict(job, chain, max_pixels, care), plan.jobs))
     refused = [
         (job, error)
         for job, error in zip(plan.jobs, verdicts, strict=True)
@@ -58,25 +60,29 @@ def check_inputs(
 
 def sizes_of(
     paths: Sequence[str],
+    counts: Sequence[int],
     chain: Chain,
     threads: int,
     max_pixels: int,
     auto_orient: bool = True,
     frame: int | None = None,
-) -> list[Size | str]:
-    """Return the width and height that each file's result has, or why it has none.
+) -> list[list[Size] | str]:
+    """Return width and height of as many results as each file is to give, or why it gives none.
 
     If the chain suits none of the images, the first refusal is raised.
     """
 
-    def look(path: str) -> Size | CvcliError:
+    def look(path: str, count: int) -> list[Size] | CvcliError:
         try:
-            return _size(header_of(Path(path), max_pixels, frame), chain, auto_orient)
+            if count > 1:
+                data = read_file(Path(path))
+                return _sizes(data, _header_in(data, max_pixels, frame), count, chain, auto_orient)
+            return [_size(header_of(Path(path), max_pixels, frame), chain, auto_orient)]
         except CvcliError as error:
             return error
 
     with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(look, paths))
+        found = list(pool.map(look, paths, counts))
     if all(isinstance(one, CvcliError) for one in found):
         for path, first in zip(paths, found, strict=True):
             if isinstance(first, ParameterError):
@@ -89,16 +95,26 @@ def sizes_of(
 
 def measure_of(
     chain: Chain, max_pixels: int, auto_orient: bool = True, frame: int | None = None
-) -> Callable[[bytes], Size | str]:
-    """Return what gives the size of a result from the bytes of its input, or why it has none."""
+) -> Callable[[bytes, int], list[Size] | str]:
+    """Return what gives the sizes of so many results of an input's bytes, or why there are none."""
 
-    def measure(data: bytes) -> Size | str:
+    def measure(data: bytes, count: int) -> list[Size] | str:
         try:
-            return _size(_header_in(data, max_pixels, frame), chain, auto_orient)
+            return _sizes(data, _header_in(data, max_pixels, frame), count, chain, auto_orient)
         except CvcliError as error:
             return str(error)
 
     return measure
+
+
+def _sizes(
+    data: bytes, header: codecs.Header, count: int, chain: Chain, auto_orient: bool
+) -> list[Size]:
+    """The sizes of so many results; only pages differ."""
+    if count == 1 or header.format != "TIFF":
+        return [_size(header, chain, auto_orient)] * count
+    pages = islice(codecs.frames(data, header), count)
+    return [_size(page.header, chain, auto_orient) for page in pages]
 
 
 def _size(header: codecs.Header, chain: Chain, auto_orient: bool) -> Size:
@@ -106,16 +122,16 @@ def _size(header: codecs.Header, chain: Chain, auto_orient: bool) -> Size:
     return plan.target.width, plan.target.height
 
 
-def _verdict(
-    job: Job, chain: Chain, max_pixels: int, auto_orient: bool, frame: int | None
-) -> CvcliError | None:
+def _verdict(job: Job, chain: Chain, max_pixels: int, care: Care) -> CvcliError | None:
     """Return why an image can't be run, None if it can; unreadable ones are the run's to report."""
     if job.input == STDIO:
         return None
     try:
-        header = header_of(job.input, max_pixels, frame)
-        made = oriented(chain, header.orientation if auto_orient else 1).plan(header.spec)
+        header = header_of(job.input, max_pixels, care.frame)
+        made = oriented(chain, header.orientation if care.auto_orient else 1).plan(header.spec)
         refuse_made(made, job.format or header.format)
+        if care.lossless:
+            turn_for(chain, header, job.format or header.format, care)
     except CvcliError as error:
         return error
     return None

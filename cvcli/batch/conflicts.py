@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from unicodedata import normalize
 
 from cvcli.batch.files import identity_of
@@ -24,14 +25,13 @@ def fold(name: str) -> str:
 
 def refuse_collisions(files: Iterable[Found]) -> None:
     """Raise `UsageError` if two files have one output, or one is a folder of another."""
-    writers: dict[str, Found] = {}
-    groups: dict[str, list[Found]] = {}
-    for file in files:
-        if file.trouble is None:
-            key = fold(file.relative)
-            first = writers.setdefault(key, file)
-            if first is not file:
-                groups.setdefault(key, [first]).append(file)
+    writers: dict[str, _Write] = {}
+    groups: dict[str, list[_Write]] = {}
+    for write in _writes(files):
+        key = fold(write.relative)
+        first = writers.setdefault(key, write)
+        if first is not write:
+            groups.setdefault(key, [first]).append(write)
     clashes = list(groups.values())
     if not clashes:
         return _refuse_file_as_folder(writers)
@@ -40,21 +40,37 @@ def refuse_collisions(files: Iterable[Found]) -> None:
     raise UsageError(shown + more, tip=_TIP)
 
 
-def _describe_clash(group: Sequence[Found]) -> str:
+class _Write(NamedTuple):
+    """One output of an input."""
+
+    path: str
+    relative: str
+    output: str
+
+
+def _writes(files: Iterable[Found]) -> Iterator[_Write]:
+    for file in files:
+        if file.trouble is None:
+            yield _Write(file.path, file.relative, file.output)
+            for relative, output in file.more:
+                yield _Write(file.path, relative, output)
+
+
+def _describe_clash(group: Sequence[_Write]) -> str:
     number = "two" if len(group) == 2 else str(len(group))
-    names = ", ".join(str(Path(file.path)) for file in group[:_SHOWN])
+    names = ", ".join(str(Path(write.path)) for write in group[:_SHOWN])
     more = ", …" if len(group) > _SHOWN else ""
     return f"{Path(group[0].output)}: {number} inputs would write it ({names}{more})"
 
 
-def _refuse_file_as_folder(writers: dict[str, Found]) -> None:
+def _refuse_file_as_folder(writers: dict[str, _Write]) -> None:
     """No output may take the name of a folder that holds another output."""
-    holds: dict[str, Found] = {}
-    for key, file in writers.items():
+    holds: dict[str, _Write] = {}
+    for key, write in writers.items():
         for folder in _folders_of(key):
             if folder in holds:
                 break
-            holds[folder] = file
+            holds[folder] = write
     for key in writers.keys() & holds.keys():
         one, other = writers[key], holds[key]
         raise UsageError(
@@ -76,26 +92,32 @@ class Claims:
         self._files: dict[str, str] = {}
         self._folders: dict[str, str] = {}
 
-    def claim(self, relative: str, path: str) -> str | None:
-        """Take a name for an input; return what speaks against it instead, if anything does."""
-        key = fold(relative)
-        other = self._files.get(key) or self._folders.get(key)
-        folders = list(_folders_of(key))
-        other = other or next((self._files[f] for f in folders if f in self._files), None)
-        if other is not None:
-            return f"{Path(other)} has the same output, {Path(relative)}"
-        self._files[key] = path
-        for folder in folders:
-            self._folders.setdefault(folder, path)
+    def claim(self, relatives: Sequence[str], path: str) -> str | None:
+        """Take names for an input; return what speaks against them instead, if anything does."""
+        for relative in relatives:
+            if trouble := self._taken(relative):
+                return trouble
+        for relative in relatives:
+            key = fold(relative)
+            self._files[key] = path
+            for folder in _folders_of(key):
+                self._folders.setdefault(folder, path)
         return None
 
+    def _taken(self, relative: str) -> str | None:
+        key = fold(relative)
+        other = self._files.get(key) or self._folders.get(key)
+        folders = _folders_of(key)
+        other = other or next((self._files[f] for f in folders if f in self._files), None)
+        return None if other is None else f"{Path(other)} has the same output, {Path(relative)}"
 
-def refuse_inputs_as_outputs(files: Sequence[Found], in_the_way: Iterable[int]) -> None:
+
+def refuse_inputs_as_outputs(files: Sequence[Found], there: Mapping[str, object]) -> None:
     """Raise `UsageError` if an output is an input, by whatever name.
 
-    Only an output that exists can be an input, so a fresh folder costs nothing.
+    Only an output that is ``there`` can be an input, so a fresh folder costs nothing.
     """
-    outputs = [(files[index].output, identity_of(files[index].output)) for index in in_the_way]
+    outputs = [(output, identity_of(output)) for output in there]
     if not outputs:
         return
     inputs = {identity: file.path for file in files if (identity := identity_of(file.path))}

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cvcli.batch.conflicts import Claims
-from cvcli.batch.files import folder_trouble, reason, remove_stale
+from cvcli.batch.files import folder_trouble, remove_stale
 from cvcli.batch.inputs import Found
 from cvcli.batch.outputs import Naming, Size
 from cvcli.batch.patterns import Filter
-from cvcli.batch.plan import STDIO, Job, Problem, decide
+from cvcli.batch.pictures import counted_in
+from cvcli.batch.plan import STDIO, Job, Problem, decide, look_at
 from cvcli.batch.report import Report
 from cvcli.batch.rules import Rules
 from cvcli.batch.sources import Held
@@ -27,8 +28,8 @@ _AHEAD_NBYTES = 32 << 20
 class Feed:
     """The images of a tar, each with its output below a folder, or for `STDIO` in another tar.
 
-    ``measure`` gives the size of a result, for names that hold it. `UsageError` if the outputs
-    can't be written.
+    ``measure`` gives the sizes of so many results, for names that hold them. `UsageError` if the
+    outputs can't be written.
     """
 
     def __init__(
@@ -36,13 +37,13 @@ class Feed:
         stream: Prefixed,
         output: Path,
         rules: Rules,
-        measure: Callable[[bytes], Size | str],
+        measure: Callable[[bytes, int], list[Size] | str],
     ) -> None:
         self.source = Held()
         self.complete = False
         """Whether the whole archive was read."""
         self._stream, self._rules, self._measure = stream, rules, measure
-        self._naming = Naming(rules.format, rules.name)
+        self._naming = Naming(rules.format, rules.name, rules.frame)
         self._filter = Filter(rules.include, rules.exclude)
         self._claims = Claims()
         self._swept: set[Path] = set()
@@ -91,7 +92,8 @@ class Feed:
             output = Path(file.output) if file.output else None
             report.add(Problem(Path(file.path), output, file.trouble, file.tip, index))
             return None
-        job = Job(index, Path(file.path), Path(file.output), file.format)
+        more = tuple(Path(output) for _, output in file.more)
+        job = Job(index, Path(file.path), Path(file.output), file.format, more)
         report.add(job, skipped=skipped)
         if skipped:
             return None
@@ -99,27 +101,24 @@ class Feed:
         return job
 
     def _name(self, file: Found, member: Member, index: int) -> None:
-        size = self._measure(member.data) if self._naming.sized and not file.trouble else (0, 0)
-        if isinstance(size, str):
-            file.trouble = size
-        elif file.trouble is None:
-            self._naming.name(file, os.fspath(self._root or ""), index, size)
+        if file.trouble is not None:
+            return
+        count = counted_in(member.data) if self._naming.may_split(file) else 1
+        sizes = self._measure(member.data, count) if self._naming.sized else [(0, 0)] * count
+        if isinstance(sizes, str):
+            file.trouble = sizes
+            return
+        self._naming.name(file, os.fspath(self._root or ""), index, sizes)
         if file.trouble is None:
-            file.trouble = self._claims.claim(file.relative, file.path)
+            file.trouble = self._claims.claim([place for place, _ in file.places], file.path)
             file.output = "" if file.trouble else file.output
 
     def _decide(self, file: Found) -> bool:
-        folder = Path(file.output).parent
-        if folder not in self._swept:
+        for folder in {Path(output).parent for _, output in file.places} - self._swept:
             self._swept.add(folder)
             remove_stale(folder)
-        try:
-            there = os.lstat(file.output)
-        except FileNotFoundError:
-            return decide(file, None, self._rules)
-        except OSError as error:
-            file.trouble = reason(error)
-            return False
+        there: dict[str, os.stat_result] = {}
+        look_at(file, there)
         return decide(file, there, self._rules)
 
 

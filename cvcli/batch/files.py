@@ -194,24 +194,54 @@ def write_atomic(
     is itself replaced, never what it points to. With ``stamp`` the file gets those permissions
     and that modification time.
     """
-    temporary = path.parent / _temporary_name()
-    _active.add(temporary)
+    write_together([(path, data)], overwrite=overwrite, stamp=stamp)
+
+
+def write_together(
+    files: Sequence[tuple[Path, bytes | Sequence[Buffer]]],
+    *,
+    overwrite: bool,
+    stamp: Stamp | None = None,
+) -> None:
+    """Put several files in place, each as `write_atomic` does, and all of them or none.
+
+    All are whole beside their places before the first is renamed. If one then can't be, those
+    that are new are taken away again; what was replaced can't come back.
+    """
+    staged: list[Path] = []
+    new: list[tuple[Path, Identity | None]] = []
+    path = Path()
     try:
-        _make_folder(path.parent)
-        try:
-            _write_new(temporary, data, _permissions(path) if overwrite else None)
+        for path, data in files:
+            staged.append(path.parent / _temporary_name())
+            _active.add(staged[-1])
+            _make_folder(path.parent)
+            _write_new(staged[-1], data, _permissions(path) if overwrite else None)
             if stamp is not None:
-                _imprint(temporary, stamp)
+                _imprint(staged[-1], stamp)
+        for temporary, (path, _) in zip(staged, files, strict=True):
+            identity = None if os.path.lexists(path) else identity_of(os.fspath(temporary))
             _place(temporary, path, overwrite)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+            new.append((path, identity))
+    except BaseException as error:
+        _take_away(staged, new)
+        if not isinstance(error, OSError):
             raise
-    except OSError as error:
         tip = EXISTS_TIP if error.errno == errno.EEXIST else None
         raise ImageError(f"{path}: {reason(error)}", tip) from error
     finally:
-        _active.discard(temporary)
+        _active.difference_update(staged)
+
+
+def _take_away(staged: Sequence[Path], new: Sequence[tuple[Path, Identity | None]]) -> None:
+    """Remove what was begun, and of what is in place what is still ours and replaced nothing."""
+    for temporary in staged:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+    for path, identity in new:
+        if identity is not None and identity == identity_of(os.fspath(path)):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
 
 def remove_active() -> None:

@@ -26,7 +26,8 @@ _HEAD_NBYTES = 32
 class Found:
     """An input on its way to a Job or, once it has ``trouble``, a Problem.
 
-    ``relative`` is the place under the folder that was named, later under the output folder.
+    ``relative`` is the place under the folder that was named, later under the output folder;
+    ``more`` are the places and outputs of its pictures behind the first, where each has its own.
     """
 
     path: str
@@ -36,6 +37,12 @@ class Found:
     output: str = ""
     format: str | None = None
     mtime_ns: int | None = None
+    more: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def places(self) -> tuple[tuple[str, str], ...]:
+        """Every place under the output folder, with the output that is there."""
+        return (self.relative, self.output), *self.more
 
 
 @dataclass(frozen=True, slots=True)

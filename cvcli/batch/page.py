@@ -146,7 +146,7 @@ def _failures(report: Report) -> str:
 
 
 def _notes(report: Report) -> str:
-    notes = [*report.notes, *(f"{row.input}: {note}" for row in report.rows for note in row.notes)]
+    notes = report.told()
     items = "".join(f"<li>{escape(note)}</li>" for note in notes[:_FAILED])
     return f"<h2>Notes</h2><ul>{items}</ul>" if notes else ""
 

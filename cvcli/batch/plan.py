@@ -11,7 +11,7 @@ an output that is an input) is refused as a whole with `UsageError`; what concer
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,16 @@ from cvcli.batch.conflicts import refuse_collisions, refuse_inputs_as_outputs
 from cvcli.batch.files import EXISTS_TIP, folder_trouble, identity_of, reason, refuse_odd_file
 from cvcli.batch.inputs import NO_MATCH, Finder, Found
 from cvcli.batch.outputs import Naming, Size
+from cvcli.batch.pictures import counted
 from cvcli.batch.rules import Rules
 from cvcli.errors import NoInputError, UsageError
 
 STDIO = Path("-")
 """Stands for stdin as an input and for stdout as an output."""
-Measure = Callable[[Sequence[str]], "list[Size | str]"]
-"""Gives for each path the size of its result in pixels, or why there is none."""
+Measure = Callable[[Sequence[str], Sequence[int]], "list[list[Size] | str]"]
+"""Gives for each path the sizes in pixels of so many results, or why there are none."""
+Count = Callable[[Sequence[str]], list[int]]
+"""Gives for each path the number of its pictures."""
 
 _SHOWN = 3
 _MISSING = reason(FileNotFoundError(errno.ENOENT, ""))
@@ -37,13 +40,20 @@ class Job:
     """One image to do. ``index`` is its place among all files of the plan.
 
     ``format`` names the encoder where the output's suffix or ``--format`` settles it; None stands
-    for the input's own format, known once its content is seen.
+    for the input's own format, known once its content is seen. ``more`` are the outputs of the
+    pictures behind the first, where each has its own.
     """
 
     index: int
     input: Path
     output: Path
     format: str | None
+    more: tuple[Path, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[Path, ...]:
+        """All outputs, most often one."""
+        return (self.output, *self.more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,8 @@ def make_plan(
 
     ``wishes`` are those of `Rules`; ``listed`` are more inputs, which are no patterns. ``output``
     is None for ``in_place``, and `STDIO` for stdout. No file is read but for names that hold a
-    size: those are asked of ``measure``.
+    size, which are asked of ``measure``, and to count the pictures of one that is to become
+    several files.
     """
     rules = Rules(**wishes)
     if output is not None and output != STDIO:
@@ -115,25 +126,28 @@ def plan_files(
     output: Path | None,
     rules: Rules,
     measure: Measure | None = None,
+    count: Count = counted,
     *,
     several: bool = False,
 ) -> Plan:
     """Decide what becomes of files that were found; ``several`` of them were asked for, even if
     there is only one."""
-    naming = Naming(rules.format, rules.name)
+    naming = Naming(rules.format, rules.name, rules.frame)
     several |= len(files) > 1
     if output is None:
         return _plan_in_place(files, naming, rules)
     if output == STDIO:
-        return _plan_for_stdout(files, naming, rules, measure, several)
+        return _plan_for_stdout(files, naming, rules, measure, count, several)
     root = output
     if _is_file_target(output, files, naming, several):
         if rules.name is not None:
             raise UsageError(f"{output}: looks like a file, but --name was given", tip=_FOLDER_TIP)
-        naming.name_one(files[0], os.fspath(output))
+        splits = naming.may_split(files[0], os.fspath(output))
+        pictures = count([files[0].path])[0] if splits else 1
+        naming.name_one(files[0], os.fspath(output), pictures)
         root = output.parent
     else:
-        _name(files, os.fspath(output), naming, measure)
+        _name(files, os.fspath(output), naming, measure, count)
     if trouble := folder_trouble(os.fspath(root)):
         raise UsageError(f"{output}: {trouble}")
     refuse_collisions(files)
@@ -142,20 +156,23 @@ def plan_files(
     return _settle(files, in_the_way, root, rules)
 
 
-def _name(files: Sequence[Found], root: str, naming: Naming, measure: Measure | None) -> None:
-    sizes: dict[int, Size] = {}
+def _name(
+    files: Sequence[Found], root: str, naming: Naming, measure: Measure | None, count: Count
+) -> None:
     good = [index for index, file in enumerate(files) if file.trouble is None]
+    several = [index for index in good if naming.may_split(files[index])]
+    pictures = dict(zip(several, count([files[i].path for i in several]), strict=True))
+    counts = [pictures.get(index, 1) for index in good]
+    sizes: Iterable[list[Size] | str] = ([(0, 0)] * number for number in counts)
     if naming.sized:
         if measure is None:
             raise UsageError("--name: sizes can't be known here")
-        for index, size in zip(good, measure([files[i].path for i in good]), strict=True):
-            if isinstance(size, str):
-                files[index].trouble = size
-            else:
-                sizes[index] = size
-    for index in good:
-        if files[index].trouble is None:
-            naming.name(files[index], root, index, sizes.get(index))
+        sizes = measure([files[index].path for index in good], counts)
+    for index, known in zip(good, sizes, strict=True):
+        if isinstance(known, str):
+            files[index].trouble = known
+        else:
+            naming.name(files[index], root, index, known)
 
 
 def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan:
@@ -183,19 +200,28 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
 
 
 _FOLDER_TIP = "name a folder as OUTPUT"
+_ONE_TIP = "--frame N takes one of them, a folder as OUTPUT all"
 _BACKUP_TIP = "move it away, or choose another suffix with --backup=SUFFIX"
 
 
 def _plan_for_stdout(
-    files: Sequence[Found], naming: Naming, rules: Rules, measure: Measure | None, several: bool
+    files: Sequence[Found],
+    naming: Naming,
+    rules: Rules,
+    measure: Measure | None,
+    count: Count,
+    several: bool,
 ) -> Plan:
     """One file goes to stdout as it is; a folder, a pattern or several files as a tar."""
     for wish in ("overwrite", "skip_existing", "if_newer", "check"):
         if getattr(rules, wish):
             raise UsageError(f"--{wish.replace('_', '-')}: there are no outputs to look at in -")
-    _name(files, "", naming, measure)
+    _name(files, "", naming, measure, count)
     if not several:
-        files[0].output = os.fspath(STDIO)
+        if files[0].more:
+            pictures = f"its {len(files[0].places)} pictures would be as many files"
+            files[0].trouble, files[0].tip = f"{pictures}, and - takes one", _ONE_TIP
+        files[0].output, files[0].more = "" if files[0].trouble else os.fspath(STDIO), ()
     else:
         refuse_collisions(files)
     return _settle(files, {}, STDIO, rules)
@@ -231,20 +257,27 @@ def _is_file_target(output: Path, files: Sequence[Found], naming: Naming, severa
     raise UsageError(f"{output}: looks like a file, but {given}", tip=_FOLDER_TIP)
 
 
-def _look_at_outputs(files: Iterable[Found]) -> dict[int, os.stat_result]:
-    """Status of the outputs already there, by index; what can't be one gets its trouble."""
-    found: dict[int, os.stat_result] = {}
-    for index, file in enumerate(files):
+def _look_at_outputs(files: Iterable[Found]) -> dict[str, os.stat_result]:
+    """Status of the outputs already there, by name; what can't be one gives its file trouble."""
+    found: dict[str, os.stat_result] = {}
+    for file in files:
         if file.trouble is not None:
             file.output = ""
-            continue
+        else:
+            look_at(file, found)
+    return found
+
+
+def look_at(file: Found, found: dict[str, os.stat_result]) -> None:
+    """Note the status of the outputs of a file that are there; it may get a trouble."""
+    for _, output in file.places:
         try:
-            found[index] = os.lstat(file.output)
+            found[output] = os.lstat(output)
         except FileNotFoundError:
             continue
         except OSError as error:
-            file.trouble = reason(error)
-    return found
+            file.trouble, file.output = reason(error), output
+            return
 
 
 def _obstacle(mode: int, replaced: bool) -> str | None:
@@ -255,19 +288,27 @@ def _obstacle(mode: int, replaced: bool) -> str | None:
     return None if replaced else "output exists"
 
 
-def decide(file: Found, there: os.stat_result | None, rules: Rules) -> bool:
-    """Return whether a file is skipped for what is at its output; it may get a trouble instead."""
+def decide(file: Found, there: Mapping[str, os.stat_result], rules: Rules) -> bool:
+    """Return whether a file is skipped for what is at its outputs; it may get a trouble instead.
+
+    It is skipped only if none of them is missing.
+    """
     if file.trouble is not None:
-        return False
-    if there is None:
-        file.trouble = "output is missing" if rules.check else None
         return False
     left = rules.replaces or rules.skip_existing or rules.check
-    file.trouble = _obstacle(there.st_mode, left)
-    file.tip = EXISTS_TIP if file.trouble == "output exists" else None
-    if file.trouble is not None:
-        return False
-    return rules.skip_existing or (rules.if_newer and _is_newer(there, file))
+    skipped = rules.skip_existing or rules.if_newer
+    for _, output in file.places:
+        status = there.get(output)
+        if status is None:
+            trouble = "output is missing" if rules.check else None
+        else:
+            trouble = _obstacle(status.st_mode, left)
+        if trouble is not None:
+            file.trouble, file.output = trouble, output
+            file.tip = EXISTS_TIP if trouble == "output exists" else None
+            return False
+        skipped &= status is not None and (rules.skip_existing or _is_newer(status, file))
+    return skipped
 
 
 def _is_newer(there: os.stat_result, file: Found) -> bool:
@@ -280,16 +321,17 @@ def _is_newer(there: os.stat_result, file: Found) -> bool:
 
 
 def _settle(
-    files: Iterable[Found], in_the_way: dict[int, os.stat_result], root: Path, rules: Rules
+    files: Iterable[Found], in_the_way: Mapping[str, os.stat_result], root: Path, rules: Rules
 ) -> Plan:
     jobs: list[Job] = []
     skipped: list[Job] = []
     problems: list[Problem] = []
     for index, file in enumerate(files):
-        skip = root != STDIO and decide(file, in_the_way.get(index), rules)
+        skip = root != STDIO and decide(file, in_the_way, rules)
         source, target = Path(file.path), Path(file.output) if file.output else None
         if file.trouble is not None or target is None:
             problems.append(Problem(source, target, file.trouble or "no output", file.tip, index))
         else:
-            (skipped if skip else jobs).append(Job(index, source, target, file.format))
+            more = tuple(Path(output) for _, output in file.more)
+            (skipped if skip else jobs).append(Job(index, source, target, file.format, more))
     return Plan(tuple(jobs), tuple(skipped), tuple(problems), root)

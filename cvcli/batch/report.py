@@ -6,20 +6,22 @@ bytes; MB and GB are 10^6 and 10^9 bytes. The text is ASCII, escaped. ::
     schema_version, command, version, device   the run; command is one string
     started     ISO 8601 in UTC, null in a dry run
     wall_s      from the start to the end of the run
-    totals      images (ok), failed, skipped, planned, bytes_in, bytes_out (of ok images),
+    totals      images (ok), failed, skipped, planned, outputs, bytes_in, bytes_out (of ok images),
                 images_per_s, mb_per_s (file bytes read of ok images, over the wall clock)
     notes       what is worth knowing of the whole run
     stages      name, busy_s (summed over threads), share (of all busy time), nbytes,
                 gb_per_s (null where no bytes were counted), in pipeline order
     images      a row for each input, in the order of the plan:
-                index, input, output, status, error, tip, width_in, height_in, width_out,
-                height_out, bytes_in, bytes_out, device, notes (list), ms (stage -> time);
+                index, input, output, outputs (list; null but where each picture of a file gets
+                its own, of which output is the first), status, error, tip, width_in, height_in,
+                width_out, height_out, bytes_in, bytes_out, device, notes (list),
+                ms (stage -> time);
                 input_b64 and output_b64 besides, where the path is not UTF-8
 
 ``status`` is ok, failed, skipped (the output existed) or planned (not reached: a dry run, or a run
 that was interrupted). What isn't known is null.
 
-CSV is a row an image with the same columns, notes joined by "; ", a column ``ms: STAGE`` for each
+CSV is a row an image with the same columns, lists joined by "; ", a column ``ms: STAGE`` for each
 stage, and schema_version in front. It is UTF-8; a byte of a path that isn't is
 written as "\\udcXX".
 """
@@ -54,6 +56,7 @@ class Row:
     index: int
     input: Path
     output: Path | None
+    outputs: list[Path] | None = None
     status: Status = "planned"
     error: str | None = None
     tip: str | None = None
@@ -70,6 +73,7 @@ class Row:
     def to_json(self) -> dict[str, Any]:
         """The row as the schema has it."""
         row = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        row["outputs"] = None if self.outputs is None else list(map(str, self.outputs))
         return row | _path_fields("input", self.input) | _path_fields("output", self.output)
 
 
@@ -82,6 +86,16 @@ class StageRow:
     share: float
     nbytes: int
     gb_per_s: float | None
+
+
+# What is no warning: pixels where they were run are the same, and the others were asked for.
+SHRUNK = "decoded at 1/"
+_PLAIN = ("run on the CPU", "decoded on the CPU", "encoded on the CPU", SHRUNK)
+
+
+def warnings_of(notes: Iterable[str]) -> list[str]:
+    """Return the notes that tell of a loss, or of something odd."""
+    return [note for note in notes if not note.startswith(_PLAIN)]
 
 
 class Report:
@@ -116,7 +130,7 @@ class Report:
         self._busy: dict[str, float] = dict.fromkeys((*HOST_STAGES, *self._labels), 0.0)
         self._nbytes: Counter[str] = Counter()
         self._status = Counter(row.status for row in self.rows)
-        self._bytes_in = self._bytes_out = 0
+        self._bytes_in = self._bytes_out = self._outputs = 0
 
     def add_busy(
         self,
@@ -179,6 +193,7 @@ class Report:
             self._set_status(row, "ok")
             self._bytes_in += row.bytes_in or 0
             self._bytes_out += bytes_out
+            self._outputs += len(row.outputs or (row.output,))
 
     def fail(self, index: int, error: str, tip: str | None = None) -> None:
         """An image failed; ``error`` is one sentence that names its file."""
@@ -240,6 +255,15 @@ class Report:
         """Megabytes (10^6) a second of input: file bytes read of the images done."""
         return _per(self._bytes_in / 1e6, self.wall_s)
 
+    def told(self) -> list[str]:
+        """Notes of the run and of its images, those on images decoded small as one."""
+        noted = [(row.input, note) for row in self.rows for note in row.notes]
+        told = [f"{path}: {note}" for path, note in noted if not note.startswith(SHRUNK)]
+        if small := len(noted) - len(told):
+            images = "an image was" if small == 1 else f"{small} images were"
+            told.append(f"{images} decoded small, as the results are; --exact takes every pixel")
+        return [*self.notes, *told]
+
     def stages(self) -> list[StageRow]:
         """Every stage in pipeline order; shares are of the sum of busy time and add up to 1."""
         with self._lock:
@@ -267,6 +291,7 @@ class Report:
                 "failed": self.failed,
                 "skipped": self.skipped,
                 "planned": self.left,
+                "outputs": self._outputs,
                 "bytes_in": self._bytes_in,
                 "bytes_out": self._bytes_out,
                 "images_per_s": _per(self.images, wall_s),
@@ -308,12 +333,13 @@ def _planned_rows(plan: Plan) -> list[Row]:
 
 
 def _row(job: Job, skipped: bool = False) -> Row:
-    return Row(job.index, job.input, job.output, "skipped" if skipped else "planned")
+    outputs = list(job.outputs) if job.more else None
+    return Row(job.index, job.input, job.output, outputs, "skipped" if skipped else "planned")
 
 
 def _failed_row(problem: Problem) -> Row:
     message = problem.message
-    return Row(problem.index, problem.input, problem.output, "failed", message, problem.tip)
+    return Row(problem.index, problem.input, problem.output, None, "failed", message, problem.tip)
 
 
 def _pipeline_order(labels: Sequence[str]) -> list[str]:

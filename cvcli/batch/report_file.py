@@ -66,10 +66,10 @@ def _overwritten(path: Path, plan: Plan, others: Iterable[Path]) -> Path | None:
     for read in (*(job.input for job in jobs), *others):
         if identity is not None and identity_of(os.fspath(read)) == identity:
             return read
-    for job in jobs:
-        same_name = job.output.name.casefold() == path.name.casefold()
-        if same_name and os.path.realpath(job.output) == target:
-            return job.output
+    for output in (output for job in jobs for output in job.outputs):
+        same_name = output.name.casefold() == path.name.casefold()
+        if same_name and os.path.realpath(output) == target:
+            return output
     return None
 
 
@@ -94,7 +94,8 @@ def _as_csv(report: dict[str, Any]) -> str:
     writer = csv.writer(text)
     writer.writerow(columns + [f"ms: {stage}" for stage in stages])
     for row in report["images"]:
-        row |= {"schema_version": SCHEMA_VERSION, "notes": "; ".join(row["notes"])}
+        joined = {name: "; ".join(row[name] or ()) for name in ("notes", "outputs")}
+        row |= {"schema_version": SCHEMA_VERSION} | joined
         cells = [row.get(column) for column in columns]
         writer.writerow(cells + [row["ms"].get(stage) for stage in stages])
     return text.getvalue()

@@ -15,7 +15,8 @@ class Rules:
     """Wishes that have been checked against each other; `UsageError` where two contradict.
 
     ``include`` and ``exclude`` are glob patterns for what is found in folders; ``base`` is the
-    folder from which named files keep their place; ``name`` is a template of output names.
+    folder from which named files keep their place; ``name`` is a template of output names;
+    ``frame`` is the picture that is wanted of each file, None for all.
     """
 
     recursive: bool = False
@@ -25,6 +26,7 @@ class Rules:
     base: Path | None = None
     format: str | None = None
     name: str | None = None
+    frame: int | None = None
     overwrite: bool = False
     skip_existing: bool = False
     if_newer: bool = False

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,16 +22,18 @@ from cvcli.batch.device import DeviceStage, Done, check_codec
 from cvcli.batch.files import remove_stale
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
+from cvcli.batch.lossless import moved, moved_nbytes, opened
 from cvcli.batch.options import Ends, Options
 from cvcli.batch.plan import Job, Plan
-from cvcli.batch.report import Report
+from cvcli.batch.report import Report, warnings_of
 from cvcli.batch.rooms import Rooms
 from cvcli.batch.sinks import FileSink
 from cvcli.batch.slots import ON_CPU, Batch, Slot, Way
 from cvcli.batch.sources import Files
 from cvcli.batch.state import Finished, NoRoom, State, Undone
-from cvcli.batch.ways import NOTES, reason_of, way_of
+from cvcli.batch.ways import reason_of, way_of
 from cvcli.core.chain import Chain
+from cvcli.core.turn import Turn
 from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
 from cvcli.errors import CvcliError, ImageError
@@ -40,6 +41,7 @@ from cvcli.errors import CvcliError, ImageError
 if TYPE_CHECKING:
     from cvcli.batch.album import Pixels
     from cvcli.batch.feed import Feed
+    from cvcli.codecs import Parts
 
 __all__ = ["Ends", "Options", "Runner", "run"]
 
@@ -150,6 +152,8 @@ class Runner:
                 data = self._ends.source.read(job)
                 moved.append(len(data))
             album = self._examine(job, data)
+            if album.turn is not None:
+                self._move(album, album.turn, data)
             pictures = album.pictures(data, self._chain, self._max_pixels)
             while (picture := self._next_picture(job, pictures)) is not None:
                 self._fill(album, picture, data, self._way(album, picture, data))
@@ -197,7 +201,12 @@ class Runner:
         header = codecs.probe(data, self._max_pixels)
         size = {"width": header.spec.width, "height": header.spec.height}
         self._report.opened(job.index, **size, bytes_in=len(data))
-        return Album.opened(job, data, header, self._options.care)
+        return opened(job, data, header, self._options.care, self._chain)
+
+    def _move(self, album: Album, turn: Turn, data: bytes) -> None:
+        nbytes = moved_nbytes(album.header)
+        self._state.hold(album, nbytes)
+        self._write(album, "transcode", lambda: [(moved(album, turn, data),)], nbytes, "cpu")
 
     def _read(self, album: Album, picture: Picture, data: bytes, out: Pixels) -> None:
         """Decode, as far as the file goes if it is to be taken for what it is."""
@@ -207,10 +216,11 @@ class Runner:
             short = str(error).startswith("truncated")
             lenient = self._options.fail_on == "none"
             lenient |= self._options.fail_on == "truncated" and not short
-            mended = codecs.repaired(data) if lenient and album.expected == 1 else None
-            if mended is None:
-                raise ImageError(str(error), error.tip or _lenient_tip(data)) from error
-            picture.read = partial(codecs.decode, mended, picture.header)
+            if not lenient:
+                raise ImageError(str(error), error.tip or _lenient_tip(album.header)) from error
+            if not codecs.salvage(data, picture.header, out):
+                raise ImageError(f"{error}; nothing of it can be kept") from error
+            picture.read = None
             album.read(picture, out)
             self._report.note(album.job.index, f"{error}; what there is of it was kept")
 
@@ -248,22 +258,28 @@ class Runner:
         with self._state.change:
             if album.failed or not album.add(item.slot.picture, image):
                 return
+        quality = self._options.quality
+        self._write(album, "encode", lambda: album.encoded(quality), album.out_nbytes, item.device)
+
+    def _write(
+        self, album: Album, stage: str, make: Callable[[], list[Parts]], nbytes: int, device: str
+    ) -> None:
         job, target = album.job, album.target
         try:
             self._refuse_notes(album)
-            with self._timed("encode", job, album.out_nbytes):
-                data = album.encoded(self._options.quality)
+            with self._timed(stage, job, nbytes):
+                files = make()
             self._refuse_notes(album)
-            nbytes = sum(map(len, data))
+            nbytes = sum(len(part) for file in files for part in file)
             with self._timed("write", job, nbytes):
-                self._ends.sink.put(job, data, self._ends.source.stamp(job))
+                self._ends.sink.put(job, files, self._ends.source.stamp(job))
         except (CvcliError, MemoryError) as error:
             self._fail(job, _as_error(error), album)
             return
         for note in album.notes:
             self._report.note(job.index, note)
         size = {"width": target.width, "height": target.height}
-        self._report.finish(job.index, **size, bytes_out=nbytes, device=item.device)
+        self._report.finish(job.index, **size, bytes_out=nbytes, device=device)
         self._leave(job, album)
 
     def _fail(self, job: Job, error: CvcliError, album: Album | None = None) -> None:
@@ -274,7 +290,7 @@ class Runner:
                 album.failed = True
                 album.done.clear()
         message = str(error)
-        named = str(job.input) in message or str(job.output) in message
+        named = any(str(path) in message for path in (job.input, *job.outputs))
         self._report.fail(job.index, message if named else f"{job.input}: {message}", error.tip)
         self._ends.sink.lost(job)
         self._leave(job, album)
@@ -282,12 +298,9 @@ class Runner:
             self._stop(discard=False)
 
     def _refuse_notes(self, album: Album) -> None:
-        """Raise `ImageError` if a warning is to count as a failure and there is one.
-
-        Where an image was run is no such warning: its pixels are the same.
-        """
+        """Raise `ImageError` if a warning is to count as a failure and there is one."""
         noted = [*self._report.rows[album.job.index].notes, *album.notes]
-        notes = [note for note in noted if not note.startswith(NOTES)]
+        notes = warnings_of(noted)
         if self._options.fail_on == "warning" and notes:
             raise ImageError("; ".join(notes), tip="--fail-on error lets warnings pass")
 
@@ -313,8 +326,8 @@ class Runner:
         self._report.add_busy(stage, time.perf_counter() - begin, sum(moved), index=job.index)
 
 
-def _lenient_tip(data: bytes) -> str | None:
-    return "--fail-on none keeps what there is of it" if codecs.repairable(data) else None
+def _lenient_tip(header: codecs.Header) -> str | None:
+    return "--fail-on none keeps what there is of it" if codecs.salvageable(header) else None
 
 
 def _as_error(error: CvcliError | MemoryError) -> CvcliError:
@@ -341,7 +354,8 @@ def run(
     max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
     threads = options.jobs or cpu_threads()
     care = options.care
-    plan = check_inputs(plan, chain, report, threads, max_pixels, care.auto_orient, care.frame)
+    looks = care.auto_orient, care.frame, care.lossless
+    plan = check_inputs(plan, chain, report, threads, max_pixels, *looks)
     if report.failed >= options.most_failures:
         return
     with few_collections():
@@ -357,7 +371,8 @@ def _run(
     ends: Ends,
 ) -> None:
     if isinstance(ends.sink, FileSink):
-        for folder in sorted({os.fspath(job.output.parent) for job in plan.jobs}):
+        outputs = (output for job in plan.jobs for output in job.outputs)
+        for folder in sorted({os.fspath(output.parent) for output in outputs}):
             remove_stale(Path(folder))
     Runner(plan, chain, options, report, ends).run(tick)
     if not report.left and (ends.feed is None or ends.feed.complete):

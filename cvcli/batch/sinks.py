@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 
-from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_atomic
+from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_together
 from cvcli.batch.plan import Job
 from cvcli.codecs import Parts
 from cvcli.errors import ImageError
@@ -24,8 +25,8 @@ class Sink:
     def started(self, job: Job) -> None:
         """Note a job, in the order that outputs are to have."""
 
-    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
-        """Take an image's file in parts, for now only; `ImageError` if it can't be kept."""
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
+        """Take a file for each output of a job, for now; `ImageError` if they can't be kept."""
         raise NotImplementedError
 
     def lost(self, job: Job) -> None:
@@ -39,7 +40,8 @@ class FileSink(Sink):
     """Writes files, each whole or not at all.
 
     ``in_place`` is for outputs that are their inputs: they must still be what was read, and with
-    ``backup`` they are kept under their name with that suffix.
+    ``backup`` they are kept under their name with that suffix. With ``resumes`` those of a job
+    that are there stay, and the others join them.
     """
 
     def __init__(
@@ -49,30 +51,34 @@ class FileSink(Sink):
         preserve: bool = False,
         in_place: bool = False,
         backup: str | None = None,
+        resumes: bool = False,
     ) -> None:
         self._overwrite, self._preserve = overwrite, preserve
-        self._in_place, self._backup = in_place, backup
+        self._in_place, self._backup, self._resumes = in_place, backup, resumes
 
-    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         if self._in_place and stamp is not None:
             refuse_changed(job.output, stamp)
             if self._backup is not None:
                 keep_backup(job.output, Path(f"{job.output}{self._backup}"))
         kept = stamp if self._preserve else None
-        write_atomic(job.output, data, overwrite=self._overwrite, stamp=kept)
+        pairs = list(zip(job.outputs, files, strict=True))
+        if self._resumes and job.more:
+            pairs = [(output, data) for output, data in pairs if not os.path.lexists(output)]
+        write_together(pairs, overwrite=self._overwrite, stamp=kept)
 
 
 class CheckSink(Sink):
     """Writes nothing: an output must be there and show the same pixels."""
 
-    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         from cvcli.batch.compare import difference
 
-        there = read_file(job.output)
-        wanted = b"".join(data)
-        found = None if there == wanted else difference(wanted, there)
-        if found is not None:
-            raise ImageError(f"{job.output}: {found}")
+        for output, parts in zip(job.outputs, files, strict=True):
+            data, there = b"".join(parts), read_file(output)
+            found = None if there == data else difference(data, there)
+            if found is not None:
+                raise ImageError(f"{output}: {found}")
 
 
 class PipeSink(Sink):
@@ -81,9 +87,10 @@ class PipeSink(Sink):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
-        for part in data:
-            write_all(self._descriptor, part)
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
+        for file in files:
+            for part in file:
+                write_all(self._descriptor, part)
 
 
 class TarSink(Sink):
@@ -103,16 +110,10 @@ class TarSink(Sink):
         with self._lock:
             self._order.append(job.index)
 
-    def put(self, job: Job, data: Parts, stamp: Stamp | None) -> None:
-        import tarfile
-
-        info = tarfile.TarInfo(os.fspath(job.output))
-        file = b"".join(data)
-        info.size = len(file)
-        info.mtime = stamp.mtime_ns // 10**9 if stamp else 0
-        info.mode = 0o644 if stamp is None else stamp.mode & 0o777
-        head = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-        self._settle(job, head + file + bytes(-len(file) % _BLOCK))
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
+        named = zip(job.outputs, files, strict=True)
+        members = [_member(output, b"".join(parts), stamp) for output, parts in named]
+        self._settle(job, b"".join(members))
 
     def lost(self, job: Job) -> None:
         self._settle(job, None)
@@ -129,6 +130,17 @@ class TarSink(Sink):
 
     def close(self) -> None:
         write_all(self._descriptor, bytes(2 * _BLOCK))
+
+
+def _member(output: Path, data: bytes, stamp: Stamp | None) -> bytes:
+    import tarfile
+
+    info = tarfile.TarInfo(os.fspath(output))
+    info.size = len(data)
+    info.mtime = stamp.mtime_ns // 10**9 if stamp else 0
+    info.mode = 0o644 if stamp is None else stamp.mode & 0o777
+    head = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+    return head + data + bytes(-len(data) % _BLOCK)
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:

@@ -208,6 +208,13 @@ class State:
                 self._close(batch)
             return batch, slot
 
+    def hold(self, album: Album, nbytes: int) -> None:
+        """Count memory that a file takes on its way outside batches; raises as `place`."""
+        with self.change:
+            self._refuse_too_much(album, nbytes)
+            album.nbytes += nbytes
+            self._nbytes += nbytes
+
     def _refuse_too_much(self, album: Album, more: int) -> None:
         if self._limit is None:
             return

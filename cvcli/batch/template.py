@@ -5,7 +5,7 @@ from __future__ import annotations
 from cvcli.errors import UsageError
 
 _TEXTS = ("stem", "name", "ext", "parent")
-_NUMBERS = ("index", "width", "height")
+_NUMBERS = ("index", "frame", "width", "height")
 FIELDS = (*_TEXTS, *_NUMBERS)
 
 
@@ -13,8 +13,9 @@ class Template:
     """A name with fields, checked; ``UsageError`` where it can't be understood.
 
     ``stem``, ``name`` and ``parent`` are of the input, ``ext`` of the output; ``width`` and
-    ``height`` are the result's, in pixels; ``index`` counts the inputs from 1. Numbers take a
-    width as in ``{index:04}``. Braces are doubled to stand for themselves.
+    ``height`` are the result's, in pixels; ``index`` counts the inputs from 1, ``frame`` the
+    pictures of each from 0. Numbers take a width as in ``{index:04}``. Braces are doubled to stand
+    for themselves.
     """
 
     def __init__(self, text: str) -> None:
@@ -31,6 +32,7 @@ class Template:
         if not text or text.endswith("/"):
             raise UsageError(f"--name: must be the name of a file, got {text!r}")
         self.sized = any(field in ("width", "height") for _, field, _, _ in parts)
+        self.numbered = any(field == "frame" for _, field, _, _ in parts)
         self.ending = parts[-1][0] if parts[-1][1] is None else ""
         """The text after the last field, which may hold a suffix."""
 

@@ -6,9 +6,6 @@ from cvcli.batch.album import Album, Picture
 from cvcli.batch.slots import Way
 from cvcli.codecs import gpu
 
-NOTES = ("run on the CPU", "decoded on the CPU", "encoded on the CPU")
-"""How notes begin that tell where an image was done, which is no loss."""
-
 
 def way_of(album: Album, picture: Picture, data: bytes, quality: int | None) -> Way:
     """Return the way of a picture where the GPU's codecs may be used.
@@ -17,17 +14,17 @@ def way_of(album: Album, picture: Picture, data: bytes, quality: int | None) -> 
     the CPU does, takes its codecs.
     """
     recipe = None
-    if album.expected == 1 and picture.stored == picture.plan.target:
+    if album.expected == 1 and picture.stored == picture.plan.target and not album.care.lossless:
         recipe = gpu.recipe(picture.stored, album.format, quality, picture.header)
-    alone = album.expected == picture.header.frames == 1
-    decoded = alone and not album.care.to_srgb and gpu.refusal(data, picture.header) is None
-    return Way(data if decoded else None, recipe)
+    return Way(data if reason_of(album, picture, data) is None else None, recipe)
 
 
 def reason_of(album: Album, picture: Picture, data: bytes) -> str | None:
     """Return why the CPU decodes an image, None if the GPU does."""
-    if picture.header.frames > 1:
+    if picture.header.frames > 1 or album.expected > 1:
         return "it holds several pictures"
     if album.care.to_srgb:
         return "it is converted to sRGB"
+    if picture.header.shrink > 1:
+        return "it is decoded small"
     return gpu.refusal(data, picture.header)

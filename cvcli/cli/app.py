@@ -14,14 +14,16 @@ from cvcli.cli import bench, doctor
 from cvcli.cli.commands import operator_command, run_command
 from cvcli.cli.console import emit, print_error, say
 from cvcli.cli.settings import Settings, load_settings
+from cvcli.cli.usage import Refusal, usage_error
 from cvcli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CvcliError
-from cvcli.ops import names, operator_named, operators
+from cvcli.ops import names, operator_named, operators, with_flags
 
 _EPILOG = (
     "Exit codes: 0 all well, 1 some files failed, 2 usage, 66 no input, 130 interrupted, "
     "141 the reader of stdout went away, 143 terminated."
 )
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
+_OWN = ("run", "config", "ops", "doctor", "bench")
 
 
 def run_app(arguments: list[str] | None = None) -> int:
@@ -29,8 +31,10 @@ def run_app(arguments: list[str] | None = None) -> int:
     words = _with_values(sys.argv[1:] if arguments is None else arguments)
     try:
         result = make_app(words, _settings(words))(
-            args=words, prog_name="cvcli", standalone_mode=True
+            args=words, prog_name="cvcli", standalone_mode=False
         )
+    except Refusal as refusal:
+        return _refused(refusal, words)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
@@ -47,11 +51,26 @@ def run_app(arguments: list[str] | None = None) -> int:
     return result or 0
 
 
+def _refused(refusal: Any, words: list[str]) -> int:
+    """Say what is wrong with a command line, or where nothing was given show the help."""
+    if type(refusal).__name__ == "NoArgsIsHelpError":
+        refusal.show()
+    else:
+        print_error(usage_error(refusal, words, [*_commands(), *_OWN]))
+    return EXIT_USAGE
+
+
 def _with_values(words: list[str]) -> list[str]:
-    """Give the one option whose value may be left out its value: Typer knows no such options."""
+    """Give options whose value may be left out their value: Typer knows no such options."""
     end = words.index("--") if "--" in words else len(words)
     given = ["--backup=~" if word == "--backup" else word for word in words[:end]]
+    if words and words[0].replace("-", "_") in names():
+        given = with_flags(given, operator_named(words[0]).parameters)
     return given + words[end:]
+
+
+def _commands() -> list[str]:
+    return [name.replace("_", "-") for name in names()]
 
 
 def _settings(words: list[str]) -> Settings:
@@ -65,7 +84,7 @@ def _settings(words: list[str]) -> Settings:
 def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
     """Return the app; where the first word names an operator, only its command is built."""
     settings = settings or Settings()
-    commands = [*(name.replace("_", "-") for name in names()), *names(), "run"]
+    commands = [*_commands(), *names(), "run"]
     app = typer.Typer(
         name="cvcli",
         help="Batch image processing on the GPU and on the CPU, with the same bytes.",

@@ -121,7 +121,7 @@ def _metavar(p: Parameter) -> tuple[str, str]:
     if len(choices) > _WIDEST_METAVAR:
         # The columns beside it would be left with no room, and names be broken anywhere.
         return p.name.upper(), f" One of {', '.join(p.choices)}."
-    names = {"level": "VALUE|N%", "color": "VALUE,...", "flag": "on|off"}
+    names = {"level": "VALUE|N%", "color": "VALUE,...", "flag": "[on|off]"}
     return choices or names.get(p.kind, p.kind.upper()), ""
 
 

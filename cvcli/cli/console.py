@@ -128,7 +128,7 @@ class Screen:
             self._list(report)
         if not self._quiet and sys.stderr is not None:
             _print_table(report)
-            for note in [*report.notes, *_image_notes(report)]:
+            for note in report.told():
                 say(f"note: {note}")
         for row in report.failures:
             say(f"cvcli: {row.error}")
@@ -160,11 +160,8 @@ def _line(row: Row) -> str:
     if row.status == "skipped":
         return f"{row.output} exists, skipped"
     size = f"{row.width_in}x{row.height_in} -> {row.width_out}x{row.height_out}"
-    return f"{row.input} -> {row.output} ({size}, {sum(row.ms.values()):.1f} ms)"
-
-
-def _image_notes(report: Report) -> list[str]:
-    return [f"{row.input}: {note}" for row in report.rows for note in row.notes]
+    more = f" and {len(row.outputs) - 1} more" if row.outputs else ""
+    return f"{row.input} -> {row.output}{more} ({size}, {sum(row.ms.values()):.1f} ms)"
 
 
 def _on_terminal() -> bool:

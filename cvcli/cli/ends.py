@@ -13,6 +13,7 @@ from typing import Any
 from cvcli.batch.files import Stamp, reason
 from cvcli.batch.inputs import Found, listed
 from cvcli.batch.outputs import Size
+from cvcli.batch.pictures import counted_in
 from cvcli.batch.plan import STDIO, Plan, make_plan, plan_files
 from cvcli.batch.rules import Rules
 from cvcli.batch.run import Ends
@@ -24,7 +25,7 @@ from cvcli.errors import ImageError, NoInputError, UsageError
 
 _RULES = (
     *("recursive", "hidden", "base", "format", "name", "overwrite", "skip_existing"),
-    *("if_newer", "in_place", "check", "backup"),
+    *("if_newer", "in_place", "check", "backup", "frame"),
 )
 # gzip, bzip2, xz, zstd
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd")
@@ -49,15 +50,15 @@ class Request:
             "exclude": tuple(self.wishes.exclude or ()),
         }
 
-    def sizes(self, paths: Sequence[str]) -> list[Size | str]:
-        """Return the sizes of results, by their inputs' headers."""
+    def sizes(self, paths: Sequence[str], counts: Sequence[int]) -> list[list[Size] | str]:
+        """Return the sizes of so many results of each input, by their headers."""
         from cvcli.batch.check import sizes_of
 
         upright, frame = not self.wishes.no_auto_orient, self.wishes.frame
-        return sizes_of(paths, self.chain, self.threads, self.max_pixels, upright, frame)
+        return sizes_of(paths, counts, self.chain, self.threads, self.max_pixels, upright, frame)
 
-    def measure(self) -> Callable[[bytes], Size | str]:
-        """Return what gives the size of a result from the bytes of its input."""
+    def measure(self) -> Callable[[bytes, int], list[Size] | str]:
+        """Return what gives the sizes of so many results from the bytes of their input."""
         from cvcli.batch.check import measure_of
 
         upright, frame = not self.wishes.no_auto_orient, self.wishes.frame
@@ -90,7 +91,7 @@ def plan_and_ends(request: Request) -> tuple[Plan, Ends]:
     more = [] if lists is None else listed(lists, null=request.wishes.null)
     measure = request.sizes
     plan = make_plan(request.inputs, request.output, listed=more, measure=measure, **request.rules)
-    single = [job.output for job in plan.jobs] == [STDIO]
+    single = [job.output for job in plan.jobs] == [STDIO] or not (plan.jobs or len(plan) > 1)
     return plan, Ends(Files(), _sink(request, single=single))
 
 
@@ -106,6 +107,7 @@ def _sink(request: Request, *, single: bool) -> Sink:
         preserve=wishes.preserve,
         in_place=wishes.in_place,
         backup=wishes.backup,
+        resumes=wishes.skip_existing,
     )
 
 
@@ -164,7 +166,8 @@ def _from_image(request: Request, data: bytes, output: Path) -> tuple[Plan, Ends
         [Found(os.fspath(STDIO), f"stdin{_suffix(data)}")],
         output,
         Rules(**request.rules),
-        lambda paths: [measure(data)],
+        lambda paths, counts: [measure(data, count) for count in counts],
+        lambda paths: [counted_in(data) for _ in paths],
     )
     return plan, Ends(source, _sink(request, single=True))
 

@@ -33,6 +33,8 @@ from cvcli.errors import (
     UsageError,
 )
 
+_LEAST_MEMORY = 10**6
+
 
 def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     """Plan and run what was asked for; return the exit code."""
@@ -87,15 +89,23 @@ def _options(wishes: Wishes) -> Options:
         batch_size=wishes.batch_size,
         streams=wishes.streams,
         jobs=wishes.jobs,
-        quality=pictures.quality_of(wishes.quality),
+        quality=pictures.quality_of(wishes.quality, lossless=wishes.lossless),
         overwrite=wishes.overwrite,
         fail_fast=wishes.fail_fast,
         max_pixels=wishes.max_pixels,
         fail_on=wishes.fail_on,
         care=_care(wishes),
         max_errors=wishes.max_errors,
-        max_memory=nbytes(wishes.max_memory, "--max-memory"),
+        max_memory=_max_memory(wishes.max_memory),
     )
+
+
+def _max_memory(text: str | None) -> int | None:
+    limit = nbytes(text, "--max-memory")
+    if limit is not None and limit < _LEAST_MEMORY:
+        least = "as a small photograph takes that much"
+        raise UsageError(f"--max-memory: must be at least 1M, {least}, got {text!r}")
+    return limit
 
 
 def execute(

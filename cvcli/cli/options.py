@@ -74,7 +74,8 @@ class Wishes:
             metavar="TEMPLATE",
             panel=_OUTPUTS,
             show_default="as the input",
-            help="Name outputs by {stem}, {name}, {ext}, {parent}, {index}, {width}, {height}.",
+            help="Name outputs by {stem}, {name}, {ext}, {parent}, {index}, {width}, {height}; "
+            "{frame} gives each picture of a file one of its own.",
         ),
     ] = None
     format: Annotated[
@@ -86,6 +87,7 @@ class Wishes:
         ),
     ] = None
     quality: pictures.Quality = "keep"
+    lossless: pictures.Lossless = False
     overwrite: Annotated[
         bool, _option("--overwrite", panel=_OUTPUTS, help="Replace outputs that exist.")
     ] = False
@@ -122,6 +124,7 @@ class Wishes:
     background: pictures.Background = "white"
     no_auto_orient: pictures.NoAutoOrient = False
     to_srgb: pictures.ToSrgb = False
+    exact: pictures.Exact = False
     frame: pictures.FrameNumber = None
     strict: pictures.Strict = False
     device: Annotated[

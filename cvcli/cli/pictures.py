@@ -61,7 +61,7 @@ FrameNumber = Annotated[
         min=0,
         metavar="N",
         rich_help_panel=_PANEL,
-        show_default="all, or the first where a format holds one",
+        show_default="all, as numbered files where a format holds one",
         help="Take one picture of an animation or document, counted from 0.",
     ),
 ]
@@ -71,6 +71,25 @@ Strict = Annotated[
         "--strict",
         rich_help_panel=_PANEL,
         help="Fail an image rather than lose depth, alpha, frames or metadata.",
+    ),
+]
+
+Lossless = Annotated[
+    bool,
+    typer.Option(
+        "--lossless",
+        rich_help_panel="Outputs",
+        help="Fail an image rather than encode it with loss. JPEG is flipped, turned by quarters "
+        "and cropped without decoding it, by whole blocks; WebP is lossless.",
+    ),
+]
+
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact",
+        rich_help_panel=_PANEL,
+        help="Decode every pixel of a JPEG that a resize makes less than half as large.",
     ),
 ]
 
@@ -84,10 +103,14 @@ def care(
     to_srgb: ToSrgb = False,
     frame: FrameNumber = None,
     strict: Strict = False,
+    lossless: Lossless = False,
+    exact: Exact = False,
 ) -> "Care":
-    """What the options ask for; `UsageError` for a colour that is none."""
+    """What the options ask for; `UsageError` for a colour that is none, or a contradiction."""
     from cvcli.batch.album import Care, parse_colour
 
+    if lossless and to_srgb:
+        raise UsageError("--lossless and --to-srgb: only one of them can be given")
     return Care(
         strip="all" if strip_all else "private" if strip else "none",
         background=parse_colour(background),
@@ -95,13 +118,17 @@ def care(
         to_srgb=to_srgb,
         frame=frame,
         strict=strict,
+        lossless=lossless,
+        shrink=not exact,
     )
 
 
-def quality_of(text: str) -> int | None:
+def quality_of(text: str, *, lossless: bool = False) -> int | None:
     """The quality that is asked for; None keeps the input's."""
     if text == "keep":
         return None
+    if lossless:
+        raise UsageError("--lossless and --quality: only one of them can be given")
     if text.isascii() and text.isdigit() and 1 <= int(text) <= 100:
         return int(text)
     raise UsageError(f"--quality must be keep or in 1..100, got {text!r}")

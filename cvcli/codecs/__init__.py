@@ -17,9 +17,14 @@ from cvcli.codecs import _convert, _deep
 from cvcli.codecs import _metadata as _kept
 from cvcli.codecs._base import Codec, Coding, Header, Parts, Saving, library_errors, spec_of
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
-from cvcli.codecs._frames import Frame, holds_all
-from cvcli.codecs._metadata import Metadata, Strip
-from cvcli.codecs._repair import repairable, repaired
+from cvcli.codecs._count import count
+from cvcli.codecs._frames import SERIES, Frame, holds_all
+from cvcli.codecs._lossless import QUALITY as LOSSLESS_QUALITY
+from cvcli.codecs._lossless import has_inks, inked, is_lossless, keeps_inks, moved, turn_refusal
+from cvcli.codecs._metadata import INKS, Metadata, Strip
+from cvcli.codecs._salvage import salvage, salvageable
+from cvcli.codecs._shrink import shrinks, shrunk
+from cvcli.codecs._srgb import to_srgb
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_MAX_PIXELS",
+    "LOSSLESS_QUALITY",
+    "SERIES",
     "WHITE",
     "Colour",
     "Frame",
@@ -38,6 +45,7 @@ __all__ = [
     "Parts",
     "Strip",
     "converted",
+    "count",
     "decode",
     "encodable",
     "encode",
@@ -47,19 +55,27 @@ __all__ = [
     "format_by_name",
     "format_for_suffix",
     "frames",
+    "has_inks",
     "holds_all",
+    "inked",
+    "is_lossless",
     "keeping_tip",
+    "keeps_inks",
     "metadata",
+    "moved",
     "parse_colour",
     "prepared",
     "probe",
     "readable",
     "readable_suffixes",
     "recognised",
-    "repairable",
-    "repaired",
+    "salvage",
+    "salvageable",
+    "shrinks",
+    "shrunk",
     "suffix_for_format",
     "to_srgb",
+    "turn_refusal",
     "versions",
 ]
 
@@ -165,7 +181,7 @@ def metadata(data: bytes, header: Header) -> Metadata:
 
 def _with_cuts(found: Metadata, data: bytes, header: Header) -> Metadata:
     """Metadata that names what the pixels lose on reading."""
-    if header.mode != "CMYK":
+    if header.mode != "CMYK" or has_inks(header):
         cut = _deep.loss(data, header.format, header.spec.dtype)
         return replace(found, cut=(*found.cut, cut)) if cut else found
     profile = (found.icc or b"")[16:20] == b"CMYK"
@@ -193,7 +209,7 @@ def prepared(
     found = _kept.fitted(
         found,
         (spec.width, spec.height),
-        writer.stored_channels(spec, format),
+        INKS if has_inks(source) else writer.stored_channels(spec, format),
         was=source.orientation,
         left=left,
     )
@@ -238,11 +254,12 @@ def encode_parts(
     """The file that `encode` gives, in parts, to be used before the thread encodes again."""
     if quality is not None and not 1 <= quality <= 100:
         raise ParameterError(f"quality must be in 1..100, got {quality}")
-    reason = encodable(spec_of(image, planar), format)
+    inks = source is not None and has_inks(source)
+    reason = None if inks else encodable(spec_of(image, planar), format)
     if reason:
         raise ImageError(reason)
     saving = _saving(quality, source, format, metadata or Metadata())
-    saving = replace(saving, planar=planar)
+    saving = replace(saving, planar=planar, inks=inks)
     with library_errors(format, "encode"):
         file = _writer(format).encode(image, format, saving)
     return (file,) if isinstance(file, bytes) else file
@@ -303,26 +320,6 @@ def keeping_tip(spec: ImageSpec) -> str | None:
 def converted(image: Pixels, spec: ImageSpec, background: Colour = WHITE) -> Pixels:
     """``image`` as the channels and dtype of ``spec``, which `fit` gave: scaled and flattened."""
     return _convert.converted(image, spec, background)
-
-
-def to_srgb(pixels: Pixels, found: Metadata) -> Metadata:
-    """Convert decoded pixels in place through their profile; the metadata that is then true.
-
-    Without a profile they are taken for sRGB. One that LittleCMS refuses stays and is noted.
-    """
-    if found.icc is None:
-        told = {kind for kind, _ in found.colour}
-        if b"cICP" in told or (b"gAMA" in told and b"sRGB" not in told):
-            return found.losing("only ICC profiles are converted to sRGB, not gamma or cICP chunks")
-        return found
-    channels = pixels.shape[2]
-    try:
-        if _kept.icc_fault(found.icc, channels) is None:
-            _convert.to_srgb(pixels, found.icc)
-            return found.losing(icc=None, colour=())
-    except Exception:
-        return found.losing("the ICC profile can't be used, so nothing is converted to sRGB")
-    return found
 
 
 def encodable(spec: ImageSpec, format: str) -> str | None:

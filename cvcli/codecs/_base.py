@@ -33,6 +33,8 @@ class Coding:
     row by row, where no quality gives exactly them; ``sampling`` is 444, 422, 420, 411 or 440;
     ``optimized`` says that its codes were made for it, which takes time and saves some bytes;
     ``compression`` is a number of TIFF's; ``lossless`` tells WebP's two kinds apart.
+    ``progressive`` and ``unit`` are JPEG's: the latter is the width and height of what can only be
+    moved as a whole, None where the coding is one that `cvcli.codecs._dct` doesn't read.
     """
 
     level: int | None = None
@@ -41,6 +43,8 @@ class Coding:
     optimized: bool = False
     compression: int | None = None
     lossless: bool = False
+    progressive: bool = False
+    unit: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,7 @@ class Saving:
     """How to write a file: a ``quality`` that is asked for, or else the ``coding`` to keep.
 
     ``mode`` is the source's own pixel layout; ``metadata`` has been fitted to the output; a
-    ``planar`` image comes as (channels, height, width).
+    ``planar`` image comes as (channels, height, width); ``inks`` says that four channels are CMYK.
     """
 
     quality: int | None = None
@@ -56,6 +60,7 @@ class Saving:
     mode: str = ""
     metadata: Metadata = field(default_factory=Metadata)
     planar: bool = False
+    inks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,8 @@ class Header:
     ``format`` is Pillow's name of what the content is, whatever the suffix says; ``spec`` is what
     `decode` writes; ``orientation`` is the EXIF value 1..8 that the pixels still need (1 when the
     file has none or an invalid one); ``mode`` is Pillow's name of the file's own pixel layout;
-    ``plays`` counts the plays of an animation, 0 for no end.
+    ``plays`` counts the plays of an animation, 0 for no end. ``shrink`` is the factor by which
+    `decode` makes the sides smaller, the spec being that of the smaller image.
     """
 
     format: str
@@ -75,6 +81,7 @@ class Header:
     mode: str
     coding: Coding = field(default_factory=Coding)
     plays: int = 0
+    shrink: int = 1
 
 
 class Codec(Protocol):

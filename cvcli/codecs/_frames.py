@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Formats that play their pictures; TIFF has pages instead.
 ANIMATED = frozenset(("GIF", "WEBP", "PNG", "AVIF"))
+# Of these each picture counts; what else a JPEG holds is a preview or a second view.
+SERIES = ANIMATED | {"TIFF"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,12 @@ class Frame:
     metadata: Metadata | None = None
 
 
-def holds_all(source: Header, format: str) -> bool:
-    """Whether ``format`` can hold all pictures of the file: pages hold frames, but don't play."""
-    return format == "TIFF" or (source.format in ANIMATED and format in ANIMATED)
+def holds_all(source: str, format: str) -> bool:
+    """Whether ``format`` can hold all pictures of a file of the format ``source``.
+
+    Pages hold frames, but don't play.
+    """
+    return format == "TIFF" or (source in ANIMATED and format in ANIMATED)
 
 
 def animation(data: bytes, header: Header) -> Iterator[Frame]:

@@ -16,7 +16,9 @@ from cvcli.codecs import _exif
 Strip = Literal["none", "private", "all"]
 
 _PER_METRE = {"inch": 1 / 0.0254, "cm": 100.0, "m": 1.0}
-_ICC_SPACES = {b"GRAY": (1, 2), b"RGB ": (3, 4)}
+INKS = -4
+"""What stands for the channels of CMYK, which are as many as those of RGBA."""
+_ICC_SPACES = {b"GRAY": (1, 2), b"RGB ": (3, 4), b"CMYK": (INKS,)}
 _ICC_LEAST = 128
 _RESOURCE = b"8BIM"
 _IPTC, _OLD_THUMBNAIL, _THUMBNAIL = 0x0404, 0x0409, 0x040C
@@ -159,7 +161,7 @@ def icc_fault(profile: bytes, channels: int) -> str | None:
     if channels in _ICC_SPACES.get(space, ()):
         return None
     kind = space.decode("latin-1").strip()
-    colours = "gray" if channels < 3 else "RGB"
+    colours = "CMYK" if channels == INKS else "gray" if channels < 3 else "RGB"
     return f"the ICC profile is for {kind} and the pixels are {colours}, so it is dropped"
 
 

@@ -17,11 +17,6 @@ _SAMPLES = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _PIECE = 256
 
 
-def repairable(data: bytes) -> bool:
-    """Return whether a file is of a format that can be read as far as it goes."""
-    return data.startswith((_JPEG, _PNG))
-
-
 def repaired(data: bytes) -> bytes | None:
     """Return a file with its missing end put in place, None where nothing can be done."""
     if data.startswith(_JPEG):

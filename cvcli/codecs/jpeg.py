@@ -1,7 +1,8 @@
 """JPEG: baseline, progressive, arithmetic and lossless, gray, RGB and CMYK, 8 to 16 bits.
 
 Pixels are libjpeg-turbo's with the accurate DCT and smooth chroma upsampling, as in Pillow. More
-than 8 bits a sample become uint16 over its whole range. CMYK becomes RGB.
+than 8 bits a sample become uint16 over its whole range. CMYK becomes RGB,
+unless the header asks for its four channels.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO
 
-from cvcli.codecs import _app_segments, _ifd, _quality
+from cvcli.codecs import _app_segments, _dct, _ifd, _quality
 from cvcli.codecs._base import (
     Coding,
     Header,
@@ -31,6 +32,7 @@ from cvcli.errors import ImageError
 
 if TYPE_CHECKING:
     from cvcli.codecs._base import Pixels
+    from cvcli.core.turn import Turn
 
 RANK = 0
 _LEAST_ROOM, _MOST_ROOM = 1 << 16, 1 << 26
@@ -45,7 +47,10 @@ MAX_SIDE = 65500
 _MODES = {1: "L", 3: "RGB", 4: "CMYK"}
 _SOF = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _BARE = frozenset(range(0xD0, 0xD9)) | {0x01}
+_SOF_PROGRESSIVE = 0xC2
 _SOS, _EOI, _DQT, _DHT, _APP1, _APP2 = 0xDA, 0xD9, 0xDB, 0xC4, 0xE1, 0xE2
+_APP0, _APP14 = 0xE0, 0xEE
+_PILLOW_SAMPLINGS = {"444": 0, "422": 1, "420": 2}
 _GAIN_MAP = b' hdrgm:Version="'
 
 
@@ -121,11 +126,11 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 def _read_markers(data: bytes) -> _Markers:
     markers, frame, tables = _Markers(), b"", dict[int, tuple[int, ...]]()
-    codes_nbytes = 0
+    codes_nbytes = process = 0
     for kind, start, end in _segments(data):
         body = data[start:end]
         if kind in _SOF and len(body) >= 6:
-            markers.frame, frame = struct.unpack_from(">BHHB", body), body
+            markers.frame, frame, process = struct.unpack_from(">BHHB", body), body, kind
         elif kind == _DQT:
             tables |= _quality.tables(body)
         elif kind == _DHT:
@@ -137,7 +142,11 @@ def _read_markers(data: bytes) -> _Markers:
         elif kind == _APP2 and body.startswith(b"MPF\0"):
             markers.images = max(1, _ifd.tag_value(body[4:], _ifd.MPF_IMAGES) or 1)
     if frame:
-        markers.coding = _quality.coding(frame, tables, codes_nbytes)
+        markers.coding = replace(
+            _quality.coding(frame, tables, codes_nbytes),
+            progressive=process == _SOF_PROGRESSIVE,
+            unit=_dct.unit(process, frame),
+        )
     return markers
 
 
@@ -165,6 +174,8 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     *_, scan = _segments(data)
     if data.rfind(b"\xff\xd9", scan[2]) < 0:
         raise ImageError("truncated JPEG data")
+    if header.shrink > 1:
+        return _decode_small(data, header, out)
     if header.mode == "CMYK":
         from cvcli.codecs import pillow
 
@@ -176,6 +187,18 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     if frame is not None:
         _stretch(out, frame[0])
     return None
+
+
+def _decode_small(data: bytes, header: Header, out: Pixels) -> None:
+    """By Pillow, which has libjpeg compute fewer samples of each block."""
+    import numpy as np
+
+    from cvcli.codecs import pillow
+
+    with pillow.opened(data, "JPEG") as image:
+        # It takes the largest factor that leaves at least this.
+        image.draft(None, (image.width // header.shrink, image.height // header.shrink))
+        out[...] = np.asarray(image).reshape(out.shape)
 
 
 def _stretch(out: Pixels, precision: int) -> None:
@@ -195,15 +218,17 @@ def refusal(spec: ImageSpec, format: str) -> str | None:
 
 
 def encode(image: Pixels, format: str, saving: Saving) -> Parts:
-    """Baseline JPEG as the source was coded, else 4:2:0 of quality 90; gray from one channel."""
+    """JPEG as the source was coded, else baseline, 4:2:0 and of quality 90."""
     import imagecodecs
 
     packed = pixel_packed(image)
     pixels = packed[:, :, 0] if packed.shape[2] == 1 else packed
     coding = saving.coding
     sampling = coding.sampling if image.shape[2] == 3 else None
-    if saving.quality is None and coding.tables:
-        file: bytes | bytearray = _with_tables(pixels, coding, sampling)
+    kept = saving.quality is None and coding.tables
+    gradual = coding.progressive and (sampling is None or sampling in _PILLOW_SAMPLINGS)
+    if kept or gradual or saving.inks:
+        file: bytes | bytearray = _by_pillow(pixels, saving, sampling)
     else:
         file = imagecodecs.jpeg8_encode(
             pixels,
@@ -215,18 +240,47 @@ def encode(image: Pixels, format: str, saving: Saving) -> Parts:
     return _app_segments.attached(memoryview(file), saving.metadata)
 
 
-def _with_tables(pixels: Pixels, coding: Coding, sampling: str | None) -> bytes:
-    """By Pillow, which takes quantisation tables."""
+def moved(data: bytes, turn: Turn, metadata: Metadata) -> bytes:
+    """The file of a turn that `turn_refusal` has passed, the coefficients being the source's own.
+
+    ImageError for a broken file. What tells of the colour space stays; ``metadata`` replace the
+    others.
+    """
+    spec = probe(data).spec
+    file = _dct.moved(data, (spec.width, spec.height), turn)
+    jfif = adobe = b""
+    for kind, start, end in _segments(data):
+        if kind == _APP0 and data.startswith(b"JFIF\0", start) and end - start >= 14:
+            # Without the thumbnail, which would lie as the source does.
+            jfif = b"\xff\xe0\0\x10" + data[start : start + 12] + b"\0\0"
+        elif kind == _APP14 and data.startswith(b"Adobe", start):
+            adobe = data[start - 4 : end]
+    return _app_segments.attach(file[:2] + jfif + adobe + file[2:], metadata)
+
+
+def turn_refusal(header: Header, turn: Turn) -> str | None:
+    """Why a JPEG can't take a turn without being decoded; None if it can."""
+    return _dct.refusal(header.coding.unit, turn)
+
+
+def _by_pillow(pixels: Pixels, saving: Saving, sampling: str | None) -> bytes:
+    """By Pillow, which takes quantisation tables and CMYK, and writes progressive files."""
     import numpy as np
     from PIL import Image
 
-    whole = Image.fromarray(np.ascontiguousarray(pixels))
-    # Tables of camera makers differ for the two chroma components at times; libjpeg has two.
-    tables = [list(table) for table in coding.tables[: pixels.ndim - 1]]
-    names = {"444": 0, "422": 1, "420": 2}
-    code = -1 if pixels.ndim == 2 else names.get(sampling or "420", 2)
+    coding = saving.coding
+    how: dict[str, object] = {"quality": saving.quality or coding.level or QUALITY}
+    # Tables of camera makers differ for the two chroma components at times; libjpeg has two, and
+    # all inks have one.
+    count = 1 if saving.inks else pixels.ndim - 1
+    if saving.quality is None and coding.tables:
+        how = {"qtables": [list(table) for table in coding.tables[:count]]}
+    # Inks are no chroma, to be subsampled.
+    code = 0 if saving.inks else _PILLOW_SAMPLINGS.get(sampling or "420", 2)
+    how |= {"subsampling": -1 if pixels.ndim == 2 else code, "optimize": coding.optimized}
+    whole = Image.fromarray(np.ascontiguousarray(pixels), "CMYK" if saving.inks else None)
     with _memory_file() as file:
-        whole.save(file, "JPEG", subsampling=code, qtables=tables, optimize=coding.optimized)
+        whole.save(file, "JPEG", progressive=coding.progressive, **how)
         file.seek(0)
         return file.read()
 

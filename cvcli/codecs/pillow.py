@@ -199,7 +199,9 @@ def pixels(image: PilImage, spec: ImageSpec) -> Pixels:
 
     if spec.dtype == "uint8":
         mode = ("L", "LA", "RGB", "RGBA")[spec.channels - 1]
-        if image.mode == "LAB":
+        if image.mode == "CMYK" and spec.channels == 4:
+            mode = "CMYK"
+        elif image.mode == "LAB":
             image = _from_lab(image)
         elif image.mode == "CMYK" and (profile := image.info.get("icc_profile")):
             image = _convert.cmyk_to_rgb(image, profile) or image

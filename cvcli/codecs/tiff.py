@@ -151,11 +151,18 @@ def _decode_page(data: bytes, header: Header, tags: Tags, page: int, out: Pixels
         out[...] = np.moveaxis(pixels, 0, -1) if planes else pixels.reshape(out.shape)
     else:
         imagecodecs.tiff_decode(data, index=page, out=borrowed(out))
+    finish(out, header, tags)
+    return None
+
+
+def finish(out: Pixels, header: Header, tags: Tags) -> None:
+    """Make pixels of samples as libtiff gives them, in place."""
+    import numpy as np
+
     if tags.get(_PHOTOMETRIC, (_WHITE_IS_ZERO,))[0] == _WHITE_IS_ZERO:
         np.invert(out, out=out)
-    if samples in (2, 4) and tags.get(_EXTRA, (0,))[0] == _PREMULTIPLIED:
+    if out.shape[2] in (2, 4) and tags.get(_EXTRA, (0,))[0] == _PREMULTIPLIED:
         _unpremultiply(out, header.spec.top)
-    return None
 
 
 def _unpremultiply(out: Pixels, top: float) -> None:
@@ -220,8 +227,8 @@ def page(image: Pixels, saving: Saving) -> bytes:
     compression = _WRITTEN.get(saving.coding.compression or 0, "lzw")
     file = imagecodecs.tiff_encode(
         pixels,
-        photometric="rgb" if image.shape[2] > 2 else "minisblack",
-        extrasample="unassalpha" if image.shape[2] in (2, 4) else None,
+        photometric="separated" if saving.inks else "rgb" if image.shape[2] > 2 else "minisblack",
+        extrasample="unassalpha" if image.shape[2] in (2, 4) and not saving.inks else None,
         compression=compression,
         predictor=compression in _PREDICTED,
         # libtiff skips pad bytes without writing them: in memory of ours they are zero, so one

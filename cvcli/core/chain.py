@@ -74,6 +74,10 @@ class Chain:
     def __hash__(self) -> int:
         return self._hash
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What was worked out for operands here means nothing elsewhere.
+        return Chain, (self.steps, self.origin)
+
     def __iter__(self) -> Iterator[Step]:
         return iter(self.steps)
 

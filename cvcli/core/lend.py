@@ -33,6 +33,8 @@ _lent: dict[int, _Loan] = {}
 class CudaView:
     """A view of a CUDA tensor for consumers of the CUDA Array Interface."""
 
+    __slots__ = ("__weakref__", "tensor")
+
     def __init__(self, tensor: Tensor) -> None:
         if tensor.buffer.device.kind != "cuda":
             raise TensorError(
@@ -49,7 +51,7 @@ class CudaView:
             "version": 3,
             "shape": form.shape,
             "typestr": form.typestr,
-            "data": (tensor.pointer if form.nbytes else 0, buffer.read_only),
+            "data": (buffer.pointer + tensor.offset if form.nbytes else 0, buffer.read_only),
             "strides": None if form.packed else form.strides,
             "stream": _stream_to_follow(buffer),
         }
@@ -60,11 +62,13 @@ def _stream_to_follow(buffer: Buffer) -> int | None:
     buffer.lent = True
     marks = buffer.marks
     writer = marks.writer
-    if writer is not None and not buffer.unordered and not isinstance(writer, Captured):
-        stream = writer.stream
-        if all(mark.stream is stream for mark in marks.readers.values()):
-            return stream._handle or dlpack.LEGACY
-    return _stream_behind_all(buffer)
+    stream = None if writer is None or buffer.unordered else writer.stream
+    if stream is None:
+        return _stream_behind_all(buffer)
+    for mark in marks.readers.values():
+        if mark.stream is not stream:
+            return _stream_behind_all(buffer)
+    return stream._handle or dlpack.LEGACY
 
 
 def _stream_behind_all(buffer: Buffer) -> int | None:

@@ -8,22 +8,29 @@ from cvcli.core.passes import Piece
 from cvcli.core.patterns.resample import Resample
 from cvcli.core.pixelwise import Pixelwise
 from cvcli.core.spec import ITEMSIZE, ImageSpec
+from cvcli.core.taps import Span
 
 # A struct is never empty.
 _NONE = (0.0,)
 
 
 def resample(
-    image: ImageSpec, width: int, height: int, filter: str, *, antialias: bool
+    image: ImageSpec,
+    width: int,
+    height: int,
+    filter: str,
+    *,
+    antialias: bool,
+    spans: tuple[Span | None, Span | None] = (None, None),
 ) -> tuple[Piece, ...]:
     """Return the parts that resize an image by a filter of `cvcli.core.taps`.
 
     Images with alpha are multiplied by it on the way in and divided by it on the way out; with
-    more than 8 bits they are float32 in between.
+    more than 8 bits they are float32 in between. ``spans`` are those of `Resample`.
     """
     before, after, source = alpha_steps(image) if image.channels in (2, 4) else ((), (), image)
     target = replace(source, width=width, height=height)
-    whole = Resample(source, target, filter, antialias=antialias)
+    whole = Resample(source, target, filter, antialias=antialias, spans=spans)
     if not whole.is_slow:
         return (*before, whole, *after)
     if source.dtype == "uint16":
@@ -33,8 +40,8 @@ def resample(
         source = replace(source, dtype="float32")
     between = replace(source, width=width)
     target = replace(between, height=height)
-    x = Resample(source, between, filter, antialias=antialias)
-    y = Resample(between, target, filter, antialias=antialias)
+    x = Resample(source, between, filter, antialias=antialias, spans=(spans[0], None))
+    y = Resample(between, target, filter, antialias=antialias, spans=(None, spans[1]))
     return (*before, x, y, *after)
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 else:
     from cvcli.core.lazy import np
 
+Span = tuple[float, float]
+"""Begin and end on an axis, in samples of the source; they may lie within one."""
 PRECISION = 22
 """Bits after the point of the fixed-point weights of 8-bit images."""
 
@@ -58,15 +60,24 @@ class Taps:
 
 
 @lru_cache(maxsize=64)
-def taps_of(source: int, target: int, filter: str, antialias: bool, fixed: bool) -> Taps:
+def taps_of(
+    source: int,
+    target: int,
+    filter: str,
+    antialias: bool,
+    fixed: bool,
+    span: Span | None = None,
+) -> Taps:
     """Return the taps from ``source`` samples to ``target``; equal lengths copy.
 
     With ``antialias`` the support grows with the factor of a reduction. ``fixed`` asks for
-    weights in 22-bit fixed point, rounded half away from zero; else they are float32.
+    weights in 22-bit fixed point, rounded half away from zero; else they are float32. The result
+    spreads over a ``span`` of the source, by default all of it.
     """
-    first, count, exact = (
-        _copied(source) if source == target else _exact(source, target, filter, antialias)
-    )
+    if source == target and span is None:
+        first, count, exact = _copied(source)
+    else:
+        first, count, exact = _exact(source, target, filter, antialias, span or (0.0, source))
     if fixed:
         scaled = exact * (1 << PRECISION)
         weights = np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int32)
@@ -91,13 +102,13 @@ def _copied(length: int) -> tuple[Integers, Integers, Floats]:
 
 
 def _exact(
-    source: int, target: int, filter: str, antialias: bool
+    source: int, target: int, filter: str, antialias: bool, span: Span
 ) -> tuple[Integers, Integers, Floats]:
     function, radius = _FILTERS[filter]
-    scale = source / target
+    scale = (span[1] - span[0]) / target
     grown = max(scale, 1.0) if antialias else 1.0
     support = radius * grown
-    center = (np.arange(target) + 0.5) * scale
+    center = span[0] + (np.arange(target) + 0.5) * scale
     first = np.maximum(np.trunc(center - support + 0.5), 0).astype(np.int32)
     end = np.minimum(np.trunc(center + support + 0.5), source).astype(np.int32)
     count = end - first

@@ -190,6 +190,17 @@ class Tensor:
     def __repr__(self) -> str:
         return f"<cvcli.Tensor {self.layout} {self.shape} {self.form.dtype} on {self.device}>"
 
+    def __copy__(self) -> Tensor:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        copied = self._packed(None)
+        copied.buffer.synchronize()
+        return copied
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a tensor can't be pickled: its memory is of this process; take .numpy()")
+
     def spec(self) -> ImageSpec:
         """Return the spec of the image, or of each image of a batch; raise `TensorError`."""
         return self.form.images()[0]

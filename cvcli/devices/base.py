@@ -56,6 +56,8 @@ class Kernel:
     threads: int = 256
     blocks: int = 0
     """Least blocks a multiprocessor should hold; 0 leaves it to the compiler."""
+    room: int = 0
+    """Bytes of shared memory that a block takes for its table, beside what is declared."""
 
     @property
     def source(self) -> tuple[str, int]:

@@ -16,11 +16,12 @@ from cupy_backends.cuda.api import runtime
 
 from cvcli.devices import find, nvrtc
 from cvcli.devices.base import Copy, Device, Kernel, Launch
-from cvcli.devices.geometry import grid_of
+from cvcli.devices.geometry import grid_of, lasting_grid, with_room
 from cvcli.errors import DeviceError, OutOfMemoryError
 
 _OUT_OF_MEMORY = 2
 _NO_CONTEXT = 201
+_MAX_DYNAMIC_SHARED = 8
 
 
 class _Config(ctypes.Structure):
@@ -41,11 +42,13 @@ class _Native:
 
     __slots__ = ("_keep", "arguments", "config")
 
-    def __init__(self, launch: Launch, function: int) -> None:
+    def __init__(
+        self, launch: Launch, kernel: Kernel, grid: tuple[int, int, int], function: int
+    ) -> None:
         blocks = [ctypes.create_string_buffer(block, len(block)) for block in launch.params]
         addresses = [ctypes.addressof(launch.args), *map(ctypes.addressof, blocks)]
         pointers = (c_void_p * len(addresses))(*addresses)
-        self.config = _Config(grid=grid_of(launch), block=(launch.kernel.threads, 1, 1))
+        self.config = _Config(grid=grid, block=(kernel.threads, 1, 1), shared_nbytes=kernel.room)
         self.arguments = (byref(self.config), c_void_p(function), pointers, None)
         self._keep = blocks
 
@@ -64,6 +67,12 @@ class CudaDevice(Device):
         self._entered = threading.local()
         self._leave(self._enter())
         self.compute = find.describe_gpu(index).compute
+        limit, count = (
+            runtime.cudaDevAttrMaxSharedMemoryPerBlockOptin,
+            runtime.cudaDevAttrMultiProcessorCount,
+        )
+        self._shared_nbytes = int(self._call(runtime.deviceGetAttribute, limit, index))
+        self._multiprocessors = int(self._call(runtime.deviceGetAttribute, count, index))
         library = find.driver()
         if library is None:
             raise DeviceError(f"{self.name}: there is no NVIDIA driver on this machine")
@@ -209,7 +218,9 @@ class CudaDevice(Device):
         self._call(runtime.graphExecDestroy, graph)
 
     def _prepare(self, launch: Launch) -> _Native:
-        native = launch.native = _Native(launch, self._function(launch.kernel))
+        kernel = with_room(launch.kernel, self._shared_nbytes)
+        grid = lasting_grid(launch, self._multiprocessors) if kernel.room else grid_of(launch)
+        native = launch.native = _Native(launch, kernel, grid, self._function(kernel))
         return native
 
     def _function(self, kernel: Kernel) -> int:
@@ -230,6 +241,8 @@ class CudaDevice(Device):
         if not status:
             name = nvrtc.ENTRY.encode()
             status = self._driver.cuModuleGetFunction(byref(function), module, name)
+        if not status and kernel.room:
+            status = self._driver.cuFuncSetAttribute(function, _MAX_DYNAMIC_SHARED, kernel.room)
         if status or function.value is None:
             raise DeviceError(f"{self.name}: a kernel can't be loaded ({_named(status)})")
         return function.value

@@ -30,6 +30,7 @@ ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 ENTRY = "cvcli_kernel"
 _DIGEST_NBYTES = hashlib.sha256().digest_size
 THREADS = 256
+WARP = 32
 _INCLUDE = re.compile(r'\s*#include "([^"]+)"\s*$')
 _C_TYPE = {"uint8": "uint8_t", "uint16": "uint16_t", "float32": "float"}
 
@@ -92,17 +93,22 @@ def _functor_type(functor: Functor) -> str:
 
 def _map_source(kernel: Kernel) -> str:
     names = [name for name in kernel.functors if name != "table"]
-    includes = "".join(f'#include "{name}.h"\n' for name in ["core/map", *sorted(set(names))])
+    core = "core/room_cuda" if kernel.room else "core/map"
+    includes = "".join(f'#include "{name}.h"\n' for name in [core, *sorted(set(names))])
     params = "".join(f", const cvcli::{camel(name)}<float> f{i}" for i, name in enumerate(names))
     pixel = _C_TYPE[kernel.dtype]
     arguments = f"{str(kernel.uniform).lower()}, {pixel}, {kernel.channels}"
     if names:
         functor = f"cvcli::pipe({', '.join(f'f{i}' for i in range(len(names)))})"
     else:
-        functor = f"cvcli::Table<{pixel}>{{}}" if kernel.functors else "cvcli::Identity{}"
+        table = "cvcli::RoomTable{}" if kernel.room else f"cvcli::Table<{pixel}>{{}}"
+        functor = table if kernel.functors else "cvcli::Identity{}"
     # Moves and tables live on loads in flight, so on blocks a multiprocessor: with a fourth one
     # they are fastest, with a fifth they spill. Float functors need the registers more.
     bounds = f"{THREADS}" if names else f"{THREADS}, 4"
+    if kernel.room:
+        bounds = f"{kernel.threads}, 1"
+        includes = f"#define CVCLI_BLOCK_WARPS {kernel.threads // WARP}\n{includes}"
     return (
         f'{includes}extern "C" __global__ void __launch_bounds__({bounds})\n'
         f"{ENTRY}(const __grid_constant__ cvcli::MapArgs args{params}) {{\n"

@@ -1,7 +1,15 @@
 """Operators, one file each, found by listing this folder."""
 
-from cvcli.ops._grammar import load_chain, parse_chain
+from cvcli.ops._grammar import load_chain, parse_chain, with_flags
 from cvcli.ops._operator import Operator
 from cvcli.ops._registry import names, operator_named, operators
 
-__all__ = ["Operator", "load_chain", "names", "operator_named", "operators", "parse_chain"]
+__all__ = [
+    "Operator",
+    "load_chain",
+    "names",
+    "operator_named",
+    "operators",
+    "parse_chain",
+    "with_flags",
+]

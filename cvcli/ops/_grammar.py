@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import difflib
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from cvcli.core.chain import Chain, Step
 from cvcli.errors import UsageError
 from cvcli.ops._operator import Operator
+from cvcli.ops._params import Parameter
+from cvcli.ops._readers import FLAG_WORDS
 from cvcli.ops._registry import operator_named
 
 
@@ -49,7 +52,7 @@ def parse_step(words: list[str]) -> Step:
     """Return the step of ``[operator, option, value, ...]``."""
     operator = operator_named(words[0])
     given: dict[str, str] = {}
-    rest = iter(words[1:])
+    rest = iter(with_flags(words[1:], operator.parameters))
     for word in rest:
         name, equals, value = word.partition("=")
         bare = None if word.startswith("-") else operator.positional
@@ -61,6 +64,21 @@ def parse_step(words: list[str]) -> Step:
         except StopIteration:
             raise UsageError(f"{operator.command}: {name} must have a value") from None
     return operator.step(**given)
+
+
+def with_flags(words: Sequence[str], parameters: Sequence[Parameter]) -> list[str]:
+    """Return words in which each flag has a value: ``--expand`` is on and ``--no-expand`` off."""
+    flags = {p.option: "on" for p in parameters if p.kind == "flag"}
+    flags |= {f"--no-{option[2:]}": "off" for option in flags}
+    given = []
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        value = flags.get(word)
+        if value == "off":
+            word = f"--{word.removeprefix('--no-')}=off"
+        elif value == "on" and following.lower() not in FLAG_WORDS:
+            word = f"{word}=on"
+        given.append(word)
+    return given
 
 
 def _parameter_named(operator: Operator, option: str) -> str:

@@ -43,6 +43,11 @@ class Operator:
         self.__signature__ = self._signature()
         self._chain = lru_cache(maxsize=256)(self._make_chain)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from cvcli.ops._registry import operator_named
+
+        return operator_named, (self.name,)
+
     @property
     def command(self) -> str:
         """The operator's word on the command line and in a chain."""

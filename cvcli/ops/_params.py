@@ -106,8 +106,9 @@ class Parameter:
             self.check_range(value)
         return value
 
-    def fail(self, constraint: str, value: object) -> ParameterError:
-        return ParameterError(f"{self.operator}: {self.name} must be {constraint}, got {value!r}")
+    def fail(self, constraint: str, value: object, tip: str | None = None) -> ParameterError:
+        text = f"{self.operator}: {self.name} must be {constraint}, got {value!r}"
+        return ParameterError(text, tip)
 
     def check_range(self, value: float) -> None:
         """Raise `ParameterError` for a number outside the range."""
@@ -188,11 +189,20 @@ def pixel(values: Color, channels: int, top: float) -> tuple[float, ...]:
     """Return a colour as one value a channel.
 
     A single value goes to every channel, alpha too; a colour without alpha is opaque where the
-    image has alpha; values past the image's channels are left out.
+    image has alpha, and must be a gray one, of equal parts, where the image is gray. Of four
+    values those past the image's channels are left out, as CV-CUDA does.
     """
     items: Sequence[Level] = [values] if isinstance(values, int | float | str) else values
     numbers = [level(item, top) for item in items]
-    if len(numbers) == 1:
+    if len(numbers) == 3 and channels < 3:
+        if len(set(numbers)) > 1:
+            shown = ",".join(map(str, items))
+            raise ParameterError(
+                f"value must be a gray where the image is gray, got {shown}",
+                tip="give one number, or make the image colour first: cvtcolor --code gray2rgb",
+            )
+        numbers = numbers[:1]
+    elif len(numbers) == 1:
         numbers *= channels
     if len(numbers) == channels - 1 and channels in (2, 4):
         numbers.append(top)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,11 +34,15 @@ def _read_number(parameter: Parameter, value: Any) -> float:
     return number
 
 
+_ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
+FLAG_WORDS = (*_ON, *_OFF)
+
+
 def _read_flag(parameter: Parameter, value: Any) -> bool:
     word = value.lower() if isinstance(value, str) else value
-    if isinstance(word, bool | str) and word in (True, "on", "true", "yes", "1"):
+    if isinstance(word, bool | str) and word in (True, *_ON):
         return True
-    if isinstance(word, bool | str) and word in (False, "off", "false", "no", "0"):
+    if isinstance(word, bool | str) and word in (False, *_OFF):
         return False
     raise parameter.fail("on or off", value)
 
@@ -52,7 +57,9 @@ def _read_choice(parameter: Parameter, value: Any) -> str:
     # A choice of numbers may be given as one, a dtype as NumPy's type of scalars.
     word = value.__name__ if isinstance(value, type) else value
     if (str(word) if isinstance(word, int) else word) not in parameter.choices:
-        raise parameter.fail(f"one of {', '.join(parameter.choices)}", value)
+        near = difflib.get_close_matches(str(word), parameter.choices, 1)
+        tip = f"did you mean {near[0]}?" if near else None
+        raise parameter.fail(f"one of {', '.join(parameter.choices)}", value, tip)
     return str(word)
 
 

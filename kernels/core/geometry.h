@@ -2,6 +2,8 @@
 //   map_rows:  x = ceil(width / segment_pixels), y = ceil(height / 8): a warp a segment of a row
 //   map_tiles: x = ceil(width / tile_pixels), y = ceil(height / tile_pixels): a block a tile
 // of the largest destination, z = images, y and z at most 65535: what is left over is looped for.
+// Where blocks share a multiprocessor's memory with a table they are larger, and one each: they
+// loop over the rows of all images.
 // A part's place comes without a division, which would keep its first load waiting.
 #pragma once
 
@@ -10,7 +12,10 @@
 namespace cvcli {
 
 constexpr int kWarp = 32;
-constexpr int kBlockWarps = 8;
+#ifndef CVCLI_BLOCK_WARPS
+#define CVCLI_BLOCK_WARPS 8
+#endif
+constexpr int kBlockWarps = CVCLI_BLOCK_WARPS;
 constexpr int kBlockThreads = kWarp * kBlockWarps;
 constexpr int kChunk = 16;  // bytes of the widest load
 

@@ -19,15 +19,10 @@ struct TurnTile {
     uint8_t* room;
 };
 
-// Pixels that are no whole words are turned by other ways if there are no constants among them.
-template <class T, int C>
-constexpr bool kByWords = sizeof(T) * C % 4 != 0;
-
 template <class T, int C>
 CVCLI_FN constexpr int room_bytes() {
-    constexpr int bytes = TurnTile<T, C>::kPixels * TurnTile<T, C>::kPitch + kChunk;
-    if constexpr (kByWords<T, C>) return larger(bytes, TurnRoom<T, C>::kBytes);
-    return bytes;
+    return larger(TurnTile<T, C>::kPixels * TurnTile<T, C>::kPitch + kChunk,
+                  TurnRoom<T, C>::kBytes);
 }
 
 template <class T, int C>
@@ -80,10 +75,10 @@ CVCLI_FN void map_tile(const Image& src, const Image& dst, const Move& move,
     const uint64_t places = address(src.data) | src.row_pitch | address(move.constants);
     f.ready();
     __syncwarp();
-    if constexpr (kByWords<T, C>) {
-        const TurnPart part = {tile.x, tile.y, tile.width, tile.height};
-        if (turn_part<T, C>(tile.room, src, dst, move, part, f)) return;
-    }
+    // Without constants among them, and in step with words if they are whole ones.
+    const bool in_step = sizeof(T) * C % 4 != 0 || (address(src.data) | src.row_pitch) % 4 == 0;
+    const TurnPart part = {tile.x, tile.y, tile.width, tile.height};
+    if (in_step && turn_part<T, C>(tile.room, src, dst, move, part, f)) return;
     if (places % sizeof(Unit) == 0) {
         load_tile<T, C, Unit>(src, move, tile, f);
     } else {

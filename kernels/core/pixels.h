@@ -87,8 +87,9 @@ CVCLI_FN T to_sample(float value) {
 #if CVCLI_CUDA
     const float within = fminf(fmaxf(value, 0.0f), top);
 #else
-    const float low = value > 0.0f ? value : 0.0f;
-    const float within = low < top ? low : top;
+    // Floats that are not negative are ordered as their bits, which compilers have a minimum for.
+    const uint32_t low = bits_of(value > 0.0f ? value : 0.0f);
+    const float within = float_of(smaller<int32_t>(low, bits_of(top)));
 #endif
     // 1.5 * 2^23: adding it leaves no room for a fraction, and the number in the low bits.
     return static_cast<T>(bits_of(within + 12582912.0f));

@@ -48,43 +48,69 @@ void pick_many(const S* const* rows, S* __restrict to, int64_t count) {
     }
 }
 
-// The extremes of any number of rows, by blocks that stay close.
+// The extremes of a few rows.
 template <class Op, class S>
-void pick_any(const S* const* rows, int32_t length, S* to, int64_t count) {
-    for (int64_t at = 0; at < count; at += kBlock) {
-        S best[kBlock], next[kBlock];
-        const int64_t part = smaller(count - at, int64_t{kBlock});
-        std::memcpy(best, rows[0] + at, part * sizeof(S));
-        int32_t k = 1;
-        for (; k + 4 <= length; k += 4) {
-            const S* five[5] = {best, rows[k] + at, rows[k + 1] + at, rows[k + 2] + at,
-                                rows[k + 3] + at};
-            pick_many<Op, 5>(five, next, part);
-            std::memcpy(best, next, part * sizeof(S));
-        }
-        for (; k < length; ++k) {
-            const S* two[2] = {best, rows[k] + at};
-            pick_many<Op, 2>(two, next, part);
-            std::memcpy(best, next, part * sizeof(S));
-        }
-        std::memcpy(to + at, best, part * sizeof(S));
-    }
+void pick_few(const S* const* rows, int32_t length, S* to, int64_t count) {
+    if (length == 1) return pick_many<Op, 1>(rows, to, count);
+    if (length == 3) return pick_many<Op, 3>(rows, to, count);
+    pick_many<Op, 5>(rows, to, count);
 }
 
+constexpr int32_t kFew = 5;
+
+// Extremes of a sliding window of many rows: of 2, 4, 8, ... rows from each row on, of which a new
+// row makes one of each. Two of the longest cover the window.
 template <class Op, class S>
-void pick_of(const S* const* rows, int32_t length, S* to, int64_t count) {
-    if (length == 3) return pick_many<Op, 3>(rows, to, count);
-    if (length == 5) return pick_many<Op, 5>(rows, to, count);
-    pick_any<Op>(rows, length, to, count);
-}
+class Window {
+  public:
+    Window(Scratch& scratch, int32_t length, int64_t count) : length_(length), count_(count) {
+        if (length <= kFew) return;
+        while (2 << levels_ <= length) ++levels_;
+        for (int32_t l = 1; l <= levels_; ++l) rooms_[l] = scratch.take<S>(depth(l) * count);
+    }
+    // The extremes of the next window, of rows[0] to rows[length - 1].
+    void pick(const S* const* rows, S* to) {
+        if (length_ <= kFew) return pick_few<Op>(rows, length_, to, count_);
+        for (int32_t k = made_ ? length_ - 1 : 0; k < length_; ++k) add(rows + k);
+        const int64_t first = made_ - length_;
+        pick_rows<Op>(extremes(levels_, first), extremes(levels_, made_ - (1 << levels_)), to,
+                      count_);
+    }
+
+  private:
+    // How many of a level are still needed.
+    int64_t depth(int32_t level) const {
+        return level < levels_ ? (1 << level) + 1 : length_ - (1 << level) + 1;
+    }
+    // Of 2^level rows from row `at` on.
+    S* extremes(int32_t level, int64_t at) const {
+        return rooms_[level] + at % depth(level) * count_;
+    }
+    void add(const S* const* row) {
+        const S* high = *row;
+        ++made_;
+        for (int32_t l = 1; l <= levels_ && made_ >= 1 << l; ++l) {
+            const int64_t at = made_ - (1 << l);
+            const S* low = l == 1 ? row[-1] : extremes(l - 1, at);
+            S* made = extremes(l, at);
+            pick_rows<Op>(low, high, made, count_);
+            high = made;
+        }
+    }
+    int32_t length_;
+    int32_t levels_ = 0;
+    int64_t count_;
+    int64_t made_ = 0;
+    S* rooms_[32] = {};
+};
 
 // to[i] = the extreme of `length` samples from i on, `step` apart; both rooms are changed.
 template <class Op, class S>
 void pick_line(S* room, S* other, S* to, int64_t count, int32_t length, int64_t step) {
-    if (length <= 5) {
-        const S* taps[5];
+    if (length <= kFew) {
+        const S* taps[kFew];
         for (int32_t k = 0; k < length; ++k) taps[k] = room + k * step;
-        return pick_of<Op, S>(taps, length, to, count);
+        return pick_few<Op, S>(taps, length, to, count);
     }
     int32_t size = 1;
     int64_t whole = count + (length - 1) * step;
@@ -112,6 +138,7 @@ int32_t pick_rectangles(const Share<RectangleParams>& share) {
     S* made = sizeof(T) == sizeof(float) ? scratch.take<S>(count) : nullptr;
     S* ring = scratch.take<S>((2 * ry + 1) * count);
     S** slots = scratch.take<S*>(2 * ry + 1);
+    Window<Op, S> window(scratch, 2 * ry + 1, count);
     if (scratch.failed()) return kNoMemory;
     slide(
         share, ry, 1, ring, count, slots,
@@ -122,10 +149,10 @@ int32_t pick_rectangles(const Share<RectangleParams>& share) {
         [&](int32_t row, S** rows, int32_t) {
             T* out = writer.begin(row);
             if constexpr (sizeof(T) == sizeof(float)) {
-                pick_of<Op, S>(rows, 2 * ry + 1, made, count);
+                window.pick(rows, made);
                 for (int64_t i = 0; i < count; ++i) out[i] = value_of(made[i]);
             } else {
-                pick_of<Op, S>(rows, 2 * ry + 1, out, count);
+                window.pick(rows, out);
             }
             writer.end(row);
         });

@@ -92,19 +92,10 @@ struct AsFloat {
     float operator()(T sample) const { return static_cast<float>(sample); }
 };
 
-// Results of a block in their dtype. Clamped before the cast, so that loops become vectors.
+// Results of a block in their dtype.
 template <class T>
 void to_samples(const float* __restrict from, T* __restrict to, int count) {
-    if constexpr (sizeof(T) == sizeof(float)) {
-        for (int i = 0; i < count; ++i) to[i] = canonical(from[i]);
-    } else {
-        const float top = kWhite<T>, magic = 12582912.0f;
-        for (int i = 0; i < count; ++i) {
-            const float low = from[i] > 0.0f ? from[i] : 0.0f;
-            const float value = low < top ? low : top;
-            to[i] = static_cast<T>(static_cast<int32_t>((value + magic) - magic));
-        }
-    }
+    for (int i = 0; i < count; ++i) to[i] = to_sample<T>(from[i]);
 }
 
 }  // namespace cvcli

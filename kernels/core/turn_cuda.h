@@ -1,5 +1,5 @@
-// A tile of a quarter turn on the GPU, for pixels that are no whole words: its rows come in by
-// 16-byte loads, each lane gathers pixels until they fill words, and rows go out by 16-byte stores.
+// A tile of a quarter turn on the GPU: its rows come in by 16-byte loads, each lane gathers pixels
+// until they fill words, and rows go out by 16-byte stores.
 #pragma once
 
 #include "core/groups_cuda.h"
@@ -25,7 +25,9 @@ struct TurnRoom {
     static constexpr int kChunks = (kPixels * P + 2 * (kChunk - 1)) / kChunk;
     static constexpr int kInPitch = kChunks * kChunk + 4;
     static constexpr int kOutPitch = kPixels * P + kChunk;
-    static constexpr int kOutAt = whole_chunks(kPixels * kInPitch + 8);
+    // Quads of bytes that go down a column may begin before it.
+    static constexpr int kInAt = P == 1 ? kChunk : 0;
+    static constexpr int kOutAt = kInAt + whole_chunks(kPixels * kInPitch + 8);
     static constexpr int kBytes = kOutAt + kPixels * kOutPitch + kChunk;
     static constexpr int kItems = (kPixels * kChunks + kBlockThreads - 1) / kBlockThreads;
     static_assert(kGroups % 8 == 0, "a warp takes eight groups of four rows");
@@ -96,7 +98,8 @@ CVCLI_FN void stage_turn(uint8_t* room, const TurnSource<P>& source, const TurnP
         const int item = threadIdx.x + i * kBlockThreads;
         const auto chunk = turn_chunk<Room>(source, part, item);
         if (!chunk.wanted) continue;
-        uint8_t* to = room + item / Room::kChunks * Room::kInPitch + item % Room::kChunks * kChunk;
+        uint8_t* to = room + Room::kInAt + item / Room::kChunks * Room::kInPitch +
+                      item % Room::kChunks * kChunk;
         if (chunk.whole()) {
             uint32_t* words = reinterpret_cast<uint32_t*>(to);
             words[0] = loaded[i].x, words[1] = loaded[i].y;
@@ -107,9 +110,15 @@ CVCLI_FN void stage_turn(uint8_t* room, const TurnSource<P>& source, const TurnP
     }
 }
 
-// The P bytes at a place into words from byte `at` of them on; P is no multiple of 4.
+// The P bytes at a place into words from byte `at` of them on. Whole words lie in step with words.
 template <int P>
 CVCLI_FN void append_bytes(uint32_t* words, int at, const uint8_t* from) {
+    if constexpr (P % 4 == 0) {
+        const uint32_t* whole = reinterpret_cast<const uint32_t*>(from);
+#pragma unroll
+        for (int w = 0; w < P / 4; ++w) words[at / 4 + w] = whole[w];
+        return;
+    }
     const int within = static_cast<int>(address(from) & 3);
     const uint32_t* raw = reinterpret_cast<const uint32_t*>(from - within);
     // One byte, or two in step with words, never cross into the next.
@@ -134,6 +143,53 @@ CVCLI_FN uint8_t* turned_row(uint8_t* room, int down, const uint8_t* dst) {
     return room + Room::kOutAt + down * Room::kOutPitch + static_cast<int>(address(dst) & 12);
 }
 
+// Four bytes of each of four words become a word of each of four.
+CVCLI_FN void turn_words(uint32_t (&words)[4]) {
+    const uint32_t a = __byte_perm(words[0], words[1], 0x5140);
+    const uint32_t b = __byte_perm(words[2], words[3], 0x5140);
+    const uint32_t c = __byte_perm(words[0], words[1], 0x7362);
+    const uint32_t d = __byte_perm(words[2], words[3], 0x7362);
+    words[0] = __byte_perm(a, b, 0x5410);
+    words[1] = __byte_perm(a, b, 0x7632);
+    words[2] = __byte_perm(c, d, 0x5410);
+    words[3] = __byte_perm(c, d, 0x7632);
+}
+
+// Pixels of one byte turn by squares of four.
+template <class T, class F>
+CVCLI_FN void turn_quads(uint8_t* room, const TurnSource<1>& source, const Axis& y,
+                         const Image& dst, const TurnPart& part, const F& f) {
+    using Room = TurnRoom<T, 1>;
+    constexpr int across = Room::kGroups / 8;
+    const bool forward = y.run_step > 0;
+#pragma unroll 1
+    for (int item = threadIdx.x; item < Room::kPixels / 4 * Room::kGroups; item += kBlockThreads) {
+        const int block = item / kWarp;
+        const int group = block % across * 8 + item % 8;
+        const int down = (block / across * 4 + item % kWarp / 8) * 4;
+        if (down >= part.height || group * 4 >= part.width) continue;
+        const int along = run_at(y, part.y + down) - source.column - (forward ? 0 : 3);
+        uint32_t words[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const int right = smaller(group * 4 + i, part.width - 1);
+            const uint8_t* from =
+                room + Room::kInAt + right * Room::kInPitch + source.lead(right) + along;
+            const int within = static_cast<int>(address(from) & 3);
+            const uint32_t* raw = reinterpret_cast<const uint32_t*>(from - within);
+            words[i] = __funnelshift_r(raw[0], raw[1], within * 8);
+        }
+        turn_words(words);
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+            if (down + j >= part.height) break;
+            const uint8_t* place = row_at<uint8_t>(dst, part.y + down + j) + part.x;
+            uint32_t* to = reinterpret_cast<uint32_t*>(turned_row<Room>(room, down + j, place));
+            to[group] = map_word<Bits<T>, 1>(f, forward ? words[j] : words[3 - j], 0);
+        }
+    }
+}
+
 template <class T, int C, class F>
 CVCLI_FN void turn_groups(uint8_t* room, const TurnSource<int(sizeof(T)) * C>& source,
                           const Axis& y, const Image& dst, const TurnPart& part, const F& f) {
@@ -152,8 +208,9 @@ CVCLI_FN void turn_groups(uint8_t* room, const TurnSource<int(sizeof(T)) * C>& s
         for (int i = 0; i < Room::kGroup; ++i) {
             // Past the tile's width any pixel will do.
             const int right = smaller(group * Room::kGroup + i, part.width - 1);
-            append_bytes<Room::P>(words, i * Room::P,
-                                  room + right * Room::kInPitch + source.lead(right) + along);
+            append_bytes<Room::P>(
+                words, i * Room::P,
+                room + Room::kInAt + right * Room::kInPitch + source.lead(right) + along);
         }
         const uint8_t* place = row_at<uint8_t>(dst, part.y + down) + int64_t{part.x} * Room::P;
         uint32_t* to = reinterpret_cast<uint32_t*>(turned_row<Room>(room, down, place));
@@ -219,7 +276,11 @@ CVCLI_FN bool turn_part(uint8_t* room, const Image& src, const Image& dst, const
     const TurnSource<int(sizeof(T)) * C> source = {src, move.x, part.x, column};
     stage_turn<TurnRoom<T, C>>(room, source, part);
     __syncthreads();
-    turn_groups<T, C>(room, source, move.y, dst, part, f);
+    if constexpr (sizeof(T) * C == 1) {
+        turn_quads<T>(room, source, move.y, dst, part, f);
+    } else {
+        turn_groups<T, C>(room, source, move.y, dst, part, f);
+    }
     __syncthreads();
     emit_turn<T, C>(room, dst, part);
     __syncthreads();

@@ -90,7 +90,7 @@ def recipe(
     coding = source.coding if source is not None and source.format == format else None
     if coding is None:
         return Recipe(quality or jpeg.QUALITY, "420", False)
-    if quality is None and coding.tables:
+    if coding.progressive or (quality is None and coding.tables):
         return None
     sampling = coding.sampling or "420"
     if sampling not in _SAMPLINGS:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
 from cvcli.core.resample_tiles import is_slow, tiling_of
-from cvcli.core.taps import Taps, taps_of
+from cvcli.core.taps import Span, Taps, taps_of
 from cvcli.core.taps_tables import Tables, add_tables
 from cvcli.devices import params
 
@@ -44,19 +44,26 @@ class Resample(Pattern):
 
     ``source`` and ``target`` differ in their sizes only. Weights are 22-bit fixed point for
     uint8, whose rows are rounded and saturated between the axes; otherwise they are float32, and
-    so is what is between.
+    so is what is between. ``spans`` are what the result spreads over, of x and of y; by default
+    all of the source.
     """
 
     name = "resample"
     windowed = True
 
     def __init__(
-        self, source: ImageSpec, target: ImageSpec, filter: str, *, antialias: bool
+        self,
+        source: ImageSpec,
+        target: ImageSpec,
+        filter: str,
+        *,
+        antialias: bool,
+        spans: tuple[Span | None, Span | None] = (None, None),
     ) -> None:
         super().__init__(source, target)
         how = filter, antialias, source.dtype == "uint8"
-        self.x = taps_of(source.width, target.width, *how)
-        self.y = taps_of(source.height, target.height, *how)
+        self.x = taps_of(source.width, target.width, *how, spans[0])
+        self.y = taps_of(source.height, target.height, *how, spans[1])
         self.tiling = tiling_of(self.x, self.y, source)
 
     @property

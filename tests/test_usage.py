@@ -1,0 +1,118 @@
+"""Words that can't be meant: one sentence, a near match, exit code 2; and values that can be."""
+
+import copy
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import noise
+from test_cli import save
+from test_metadata import run
+from within import cvcli
+
+import cvcli as api
+from cvcli.errors import ParameterError
+
+WRONG = {
+    "flip --axiss 1 a b": ("flip: there is no option '--axiss'", "did you mean --axis?"),
+    "flip a b": ("flip: --axis must be given", "cvcli flip --help shows what there is"),
+    "run": None,
+    "flip --axis 1 --fail-on nonne a b": (
+        "flip: --fail-on must be one of none, truncated, error, warning, got 'nonne'",
+        "did you mean none?",
+    ),
+    "flip --axis 1 --progress=alway a b": (
+        "flip: --progress must be one of auto, always, never, got 'alway'",
+        "did you mean always?",
+    ),
+    "flip --axis 1 --threads x a b": ("flip: --threads must be a whole number >= 1, got 'x'", None),
+    "flip --axis 1 -j 0 a b": ("flip: -j must be a whole number >= 1, got '0'", None),
+    "flip --axis 1 a b --frame -1": ("flip: --frame must be a whole number >= 0, got '-1'", None),
+    "flip --axis 1 --device": ("--device must have a value", None),
+    "flipp a b": ("there is no command 'flipp'", "did you mean flip?"),
+    "xyzzy a b": ("there is no command 'xyzzy'", "cvcli --help lists them"),
+    "--versionn": ("there is no option '--versionn'", "did you mean --version?"),
+    "ops flip b": ("ops: takes no more words, got 'b'", "cvcli ops --help shows what there is"),
+    "crop --width 3 --height 3 --gravity centre a b": (None, "did you mean center?"),
+    "flip --axis 1 --max-memory 10k a b": (
+        "--max-memory: must be at least 1M, as a small photograph takes that much, got '10k'",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_what_is_wrong_is_said_in_one_sentence(words):
+    done = cvcli(*words.split(), code=2)
+    lines = [line for line in done.stderr.splitlines() if line]
+    assert not done.stdout or WRONG[words] is None
+    if WRONG[words] is None:
+        assert b"Usage" in done.stdout + done.stderr.encode()
+        return
+    message, tip = WRONG[words]
+    assert message is None or lines[0] == f"cvcli: {message}"
+    assert lines[1:] == ([f"tip: {tip}"] if tip else [])
+
+
+@pytest.fixture
+def gray(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return save(tmp_path / "gray.png", noise((20, 30, 1), "uint8"))
+
+
+def test_a_flag_needs_no_value(gray):
+    whole = [["--expand"], ["--expand", "on"], ["--expand=true"]]
+    for words in whole:
+        run("rotate", "--angle", 30, *words, "gray.png", "a.npy", "--overwrite")
+        assert np.load("a.npy").shape[:2] != (20, 30), words
+    for words in ([], ["--no-expand"], ["--expand", "off"], ["--expand=no"]):
+        run("rotate", "--angle", 30, *words, "gray.png", "a.npy", "--overwrite")
+        assert np.load("a.npy").shape[:2] == (20, 30), words
+    for text, shown in (("--expand --interp nearest", "on"), ("--no-expand", None)):
+        chain = api.parse_chain(f"rotate --angle 30 {text}")
+        assert (f"--expand {shown}" in str(chain)) == (shown is not None)
+        assert api.parse_chain(str(chain)) == chain
+    assert cvcli("rotate", "--angle", "30", "--", "--expand", "out", code=None).returncode == 66
+
+
+def test_a_colour_for_a_gray_image_must_be_gray(gray):
+    done = cvcli("pad", "--top", "2", "--value", "255,0,0", "gray.png", "out.png", code=2)
+    assert "pad: value must be a gray where the image is gray, got 255" in done.stderr
+    assert not Path("out.png").exists()
+    run("pad", "--top", 2, "--value", "255,255,255", "gray.png", "white.npy")
+    run("pad", "--top", 2, "--value", "100%", "gray.png", "also.npy")
+    assert (np.load("white.npy")[:2] == 255).all()
+    np.testing.assert_array_equal(np.load("white.npy"), np.load("also.npy"))
+    clear = api.as_tensor(noise((4, 5, 2), "uint8"), "HWC")
+    assert (api.pad(clear, top=1, value=(9, 30)).numpy()[0] == (9, 30)).all()
+    assert (api.pad(clear, top=1, value=(9, 9, 9)).numpy()[0] == (9, 255)).all()
+    with pytest.raises(ParameterError, match="value must be a gray"):
+        api.pad(clear, top=1, value=(9, 8, 9))
+
+
+def test_a_chain_goes_to_another_process_and_comes_back_the_same():
+    text = "crop --width 9 --height 8 | resize 50% | pad --top 3 --value 1,2,3 | invert"
+    chain = api.parse_chain(text)
+    image = api.as_tensor(noise((20, 30, 3), "uint8"), "HWC")
+    wanted = api.apply(chain, image).numpy()
+    for other in (pickle.loads(pickle.dumps(chain)), copy.deepcopy(chain), copy.copy(chain)):
+        assert other == chain and hash(other) == hash(chain) and str(other) == str(chain)
+        np.testing.assert_array_equal(api.apply(other, image).numpy(), wanted)
+
+
+def test_copies_of_tensors():
+    array = noise((20, 30, 3), "uint8")
+    tensor = api.as_tensor(array, "HWC")
+    other = copy.deepcopy(tensor)
+    before = array.copy()
+    array[:] = 0
+    np.testing.assert_array_equal(other.numpy(), before)
+    assert copy.copy(tensor) is tensor
+    with pytest.raises(TypeError, match="can't be pickled"):
+        pickle.dumps(tensor)
+
+
+def test_every_error_can_be_caught_by_one_name():
+    with pytest.raises(api.CvcliError):
+        api.parse_chain("flipp")
