@@ -295,6 +295,12 @@ def test_a_few_files_are_left_to_the_cpu_unless_asked(fake, folder, monkeypatch)
     assert sum(fake.decoded) == 2
 
 
+def test_without_such_a_number_auto_is_the_cpu(fake, folder, monkeypatch):
+    monkeypatch.setattr(running, "_MANY", None)
+    assert done(folder({"a.jpg": jpeg(picture(1))})).images == 1
+    assert fake.decoded == fake.encoded == []
+
+
 def test_it_goes_by_all_files_and_not_by_those_left_to_do(fake, folder, monkeypatch):
     monkeypatch.setattr(running, "_MANY", 3)
     source = folder({f"{i}.jpg": jpeg(picture(i)) for i in range(3)})
