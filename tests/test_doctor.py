@@ -19,8 +19,8 @@ from cvcli.errors import DeviceError
 
 KEYS = {
     "schema_version", "version", "python", "platform", "processor", "threads", "simd", "gpus",
-    "driver", "cuda_runtime", "cupy", "nvrtc", "codecs", "cache", "default_device", "check_cpu",
-    "check_cuda", "ok", "errors", "tips",
+    "driver", "cuda_runtime", "cupy", "nvrtc", "gpu_codecs", "codecs", "cache", "default_device",
+    "check_cpu", "check_cuda", "ok", "errors", "tips",
 }  # fmt: skip
 
 

@@ -8,7 +8,9 @@ from conftest import noise
 from PIL import Image
 
 import cvcli
+from cvcli.batch import flight
 from cvcli.batch.device import DeviceStage
+from cvcli.batch.flight import Flights
 from cvcli.batch.plan import make_plan
 from cvcli.batch.report import Report
 from cvcli.batch.run import Options, run
@@ -104,12 +106,12 @@ def test_a_failed_batch_fails_its_images_and_no_others(folder, failing, monkeypa
             assert not row.output.exists()
 
 
-@pytest.mark.parametrize("where", ("_land", "_launch"))
-def test_a_stage_that_breaks_ends_the_run(folder, monkeypatch, where):
+@pytest.mark.parametrize(("owner", "where"), ((Flights, "land"), (flight, "_launch")))
+def test_a_stage_that_breaks_ends_the_run(folder, monkeypatch, owner, where):
     def broken(*_):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(DeviceStage, where, broken)
+    monkeypatch.setattr(owner, where, broken)
     monkeypatch.setattr(DeviceStage, "ready", lambda self: None)
     with pytest.raises(RuntimeError, match="broken"):
         half_turned(folder)

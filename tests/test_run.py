@@ -307,6 +307,7 @@ def test_ctrl_c_pressed_twice_leaves_no_parts(here):
     code = (
         "import sys, time; from cvcli.batch import files; from cvcli.cli import main\n"
         "def slow(temporary, data, mode):\n"
+        "    data = b''.join(data)\n"
         "    with open(temporary, 'xb') as file:\n"
         "        file.write(data[:99]); file.flush(); time.sleep(0.5); file.write(data[99:])\n"
         "files._write_new = slow; main()\n"

@@ -18,7 +18,7 @@ from cvcli.batch.plan import Job
 from cvcli.batch.report import SHRUNK
 from cvcli.batch.shrink import shrunk
 from cvcli.batch.suits import refuse_made
-from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, parse_colour
+from cvcli.codecs import Colour, Frame, Header, Metadata, Strip, gpu, parse_colour
 from cvcli.core.chain import Chain
 from cvcli.core.passes import Plan
 from cvcli.core.spec import ImageSpec
@@ -28,6 +28,8 @@ from cvcli.errors import ImageError, ParameterError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from cvcli.codecs import Parts
 
     Pixels = NDArray[np.generic]
 
@@ -82,7 +84,7 @@ class Album:
     metadata: Metadata
     expected: int
     notes: list[str] = field(default_factory=list)
-    done: dict[int, tuple[Picture, Pixels]] = field(default_factory=dict)
+    done: dict[int, tuple[Picture, Pixels | memoryview]] = field(default_factory=dict)
     nbytes: int = 0
     failed: bool = False
     turn: Turn | None = None
@@ -185,8 +187,8 @@ class Album:
         if self.care.to_srgb:
             picture.metadata = codecs.to_srgb(out, picture.metadata)
 
-    def add(self, picture: Picture, pixels: Pixels) -> bool:
-        """Take a picture that has been run; return whether it was the last."""
+    def add(self, picture: Picture, pixels: Pixels | memoryview) -> bool:
+        """Take a picture that has been run, or its file; return whether it was the last."""
         self.done[picture.number] = picture, pixels
         return len(self.done) == self.expected
 
@@ -199,40 +201,48 @@ class Album:
 
     @property
     def out_nbytes(self) -> int:
-        """Bytes of all pixels after the chain."""
-        return sum(pixels.nbytes for _, pixels in self.done.values())
+        """Bytes of all pixels after the chain, as far as they are still to be encoded."""
+        done = (pixels for _, pixels in self.done.values())
+        return sum(0 if isinstance(pixels, memoryview) else pixels.nbytes for pixels in done)
 
-    def encoded(self, quality: int | None) -> list[bytes]:
-        """The files of the job's outputs, of a quality or as the source was coded.
+    def encoded(self, quality: int | None) -> list[Parts]:
+        """The files of the job's outputs, of a quality or as the source was coded, in parts.
 
-        One of all pictures, or one of each.
+        One of all pictures, or one of each. The parts of the last are to be used before the
+        calling thread encodes another.
         """
         whole = [self.done.pop(number) for number in range(self.expected)]
         if self.care.lossless:
             quality = codecs.LOSSLESS_QUALITY
-        if len(whole) == 1 or self.job.more:
-            return [self._single(picture, pixels, quality) for picture, pixels in whole]
+        if len(whole) == 1:
+            return [self._single(*whole[0], quality)]
+        if self.job.more:
+            return [(b"".join(self._single(*item, quality)),) for item in whole]
         file = codecs.encode_all(
-            [self._converted(picture, pixels) for picture, pixels in whole],
+            [self._converted(*item) for item in whole],
             self.format,
             quality=quality,
             sources=[picture.header for picture, _ in whole],
             each=[self._prepared(picture) for picture, _ in whole],
             durations=[picture.duration for picture, _ in whole],
         )
-        return [file]
+        return [(file,)]
 
-    def _single(self, picture: Picture, pixels: Pixels, quality: int | None) -> bytes:
-        return codecs.encode(
+    def _single(self, picture: Picture, pixels: Pixels | memoryview, quality: int | None) -> Parts:
+        known = self._prepared(picture)
+        if isinstance(pixels, memoryview):
+            return gpu.with_metadata(pixels, known)
+        return codecs.encode_parts(
             self._converted(picture, pixels),
             self.format,
             quality=quality,
             source=picture.header,
-            metadata=self._prepared(picture),
+            metadata=known,
             planar=picture.stored.planar,
         )
 
-    def _converted(self, picture: Picture, pixels: Pixels) -> Pixels:
+    def _converted(self, picture: Picture, pixels: Pixels | memoryview) -> Pixels:
+        assert not isinstance(pixels, memoryview)
         return codecs.converted(pixels, picture.stored, self.care.background)
 
     def _prepared(self, picture: Picture) -> Metadata:

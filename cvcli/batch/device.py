@@ -1,4 +1,4 @@
-"""The device stage: upload, chain and download of whole batches.
+"""The device stage: whole batches through one GPU, or all of them, or the CPU.
 
 On a GPU they take a ring of streams in turn; on the CPU each worker runs its own.
 """
@@ -7,114 +7,112 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
+from cvcli.batch.flight import Done, Flight, Flights, Work
 from cvcli.batch.report import Report
-from cvcli.batch.slots import Batch, Slot, as_images
+from cvcli.batch.slots import Batch
+from cvcli.batch.state import Undone
+from cvcli.batch.unit import Unit
+from cvcli.codecs import gpu
 from cvcli.core.engine import Engine, engine_of
-from cvcli.core.images import Placed, pack, packed_nbytes
-from cvcli.core.launch import run_plans
-from cvcli.core.memory import Buffer
-from cvcli.core.stream import Event, Stream
+from cvcli.core.stream import Stream
 from cvcli.devices import find
-from cvcli.errors import DeviceError, OutOfMemoryError
+from cvcli.errors import DeviceError
 
+__all__ = ["CodecChoice", "DeviceStage", "Done"]
 
-@dataclass(slots=True)
-class Done:
-    """Images whose pixels are back in host memory, or the reason why not."""
-
-    slots: list[Slot]
-    buffer: Buffer | None
-    placed: Sequence[Placed]
-    device: str
-    error: str | None = None
-
-
-@dataclass(slots=True)
-class _Flight:
-    """A batch on its way through a device, with the events between its stages."""
-
-    slots: list[Slot]
-    output: Buffer
-    placed: Sequence[Placed]
-    engine: Engine
-    events: list[Event]
-    keep: tuple[object, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """Images of an arena to be run on a stream; ``then`` gets what has been queued."""
-
-    engine: Engine
-    arena: Buffer
-    slots: list[Slot]
-    stream: Stream
-    then: Callable[[_Flight], None]
+CodecChoice = Literal["auto", "cpu", "gpu"]
 
 
 class DeviceStage:
-    """Runs batches on one device, started in the background.
+    """Runs batches on the devices of that name, started in the background.
 
-    ``deliver`` gets what comes back; ``abort`` gets what makes the device unusable.
+    ``deliver`` gets what comes back, ``undone`` what the CPU's codecs must do after all; ``abort``
+    gets what makes a device unusable.
     """
 
     def __init__(
         self,
         device: str,
+        codec: CodecChoice,
         streams: int,
         report: Report,
         deliver: Callable[[Done], None],
+        undone: Callable[[list[Undone]], None],
         abort: Callable[[BaseException], None],
     ) -> None:
-        self._count, self._report = streams, report
-        self._deliver, self._abort = deliver, abort
-        self._batches: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
-        self._flights: queue.SimpleQueue[_Flight | None] = queue.SimpleQueue()
-        self._ring: list[Stream] = []
-        self._turn = 0
+        self._device, self._codec, self._streams = device, codec, streams
+        self._report, self._abort = report, abort
+        self._deliver, self._undone = deliver, undone
+        self._flights = Flights(report, deliver)
+        self._units: list[Unit] = []
+        self._early: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._local = threading.local()
         self._own: list[Stream] = []
         self._engine: Future[Engine] = Future()
-        self._threads = [
-            threading.Thread(target=target, args=args, name=f"cvcli-{name}", daemon=True)
-            for name, target, args in (
-                ("launch", self._launch_all, (device,)),
-                ("land", self._land_all, ()),
-            )
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._coded: bool | None = None
+        self._starter = threading.Thread(target=self._start, name="cvcli-start", daemon=True)
+        self._starter.start()
 
     def ready(self) -> Engine | None:
-        """Return the device's engine if it has started."""
+        """Return the first device's engine if it has started."""
         return self._engine.result() if self._engine.done() else None
 
+    @property
+    def count(self) -> int:
+        """Devices that have started."""
+        return max(1, len(self._units))
+
+    @property
+    def coded(self) -> bool:
+        """Whether images may take the GPU's codecs.
+
+        It is told from what is installed, so that it doesn't depend on when the device is ready.
+        """
+        if self._coded is None:
+            self._coded = self._codec != "cpu" and self._wants_gpu() and gpu.installed()
+        return self._coded
+
+    def _wants_gpu(self) -> bool:
+        if self._device == "auto":
+            return find.default_device_name() != "cpu"
+        return self._device != "cpu"
+
     def submit(self, batch: Batch) -> None:
-        """Run a batch; its slots come back through ``deliver``.
+        """Run a batch; its slots come back through ``deliver`` or ``undone``.
 
         On the CPU the calling thread runs it: it has just filled the caches with the pixels.
         """
         engine = self.ready()
-        if engine is None or engine.device.kind != "cpu":
-            self._batches.put(batch)
-            return
+        if engine is None:
+            self._early.put(batch)
+        else:
+            self._send(batch, engine)
+
+    def _send(self, batch: Batch, engine: Engine) -> None:
+        if self._units:
+            min(self._units, key=lambda unit: (unit.flying, unit.sent)).submit(batch)
+        elif batch.arena is None:
+            self._undone([Undone(slot, "there is no GPU after all") for slot in batch.slots])
+        else:
+            self._run_here(batch, engine)
+
+    def _run_here(self, batch: Batch, engine: Engine) -> None:
+        assert batch.arena is not None
         stream = self._own_stream(engine)
-        flights: list[_Flight] = []
+        flights: list[Flight] = []
         try:
-            self._fly(_Work(engine, batch.arena, batch.slots, stream, flights.append))
+            self._flights.fly(Work(engine, batch.arena, batch.slots, stream, flights.append))
         finally:
             # Whatever was queued must run: others may wait for it. What failed, its event tells.
             with suppress(DeviceError):
                 stream.sync()
         for flight in flights:
-            self._deliver(self._land(flight))
+            self._flights.land(flight)
 
     def _own_stream(self, engine: Engine) -> Stream:
         """Return the calling thread's stream of the CPU device."""
@@ -127,136 +125,83 @@ class DeviceStage:
 
     def close(self) -> None:
         """Wait until everything queued has been delivered; no other thread may still submit."""
-        self._batches.put(None)
-        for thread in self._threads:
-            thread.join()
+        self._early.put(None)
+        self._starter.join()
+        for unit in self._units:
+            unit.close()
         while self._own:
             stream = self._own.pop()
             stream._device.destroy_stream(stream.handle)
 
-    def _launch_all(self, device: str) -> None:
+    def _start(self) -> None:
         try:
-            engine = self._open(device)
-            if engine.device.kind != "cpu":
-                self._ring = [Stream(engine.device.name) for _ in range(self._count)]
-            self._report.device = engine.device.name
-            self._engine.set_result(engine)
-            while (batch := self._batches.get()) is not None:
-                stream = self._next_stream(engine)
-                self._fly(_Work(engine, batch.arena, batch.slots, stream, self._flights.put))
+            if self.coded:
+                threading.Thread(target=gpu.preload, daemon=True).start()
+            engines = self._open()
+            coded = engines[0].device.kind != "cpu" and self._codecs_work(engines[0])
+            for engine in engines:
+                if engine.device.kind != "cpu":
+                    self._units.append(self._unit(engine, coded=coded))
+            self._report.device = ", ".join(engine.device.name for engine in engines)
+            self._engine.set_result(engines[0])
+            while (batch := self._early.get()) is not None:
+                self._send(batch, engines[0])
                 del batch
         except BaseException as error:
             self._abort(error)
-        finally:
-            self._flights.put(None)
 
-    def _open(self, device: str) -> Engine:
+    def _unit(self, engine: Engine, *, coded: bool) -> Unit:
+        return Unit(
+            engine,
+            self._streams,
+            self._report,
+            self._deliver,
+            self._undone,
+            self._abort,
+            coded=coded,
+        )
+
+    def _open(self) -> list[Engine]:
+        device = self._device
+        if device == find.EVERY_GPU:
+            return [engine_of(name) for name in find.every_gpu()]
         if device != "auto":
-            return engine_of(find.parse_device(device))
+            return [engine_of(find.parse_device(device))]
         if find.gpu_count() and not find.cupy_installed():
             note = f"an NVIDIA GPU is idle: to use it, {find.cupy_tip()}"
             self._report.notes.append(note)
-            return engine_of("cpu")
+            return [engine_of("cpu")]
         try:
-            return engine_of(find.default_device_name())
+            return [engine_of(find.default_device_name())]
         except DeviceError as error:
             self._report.notes.append(f"running on the CPU ({error})")
-            return engine_of("cpu")
+            return [engine_of("cpu")]
 
-    def _fly(self, work: _Work) -> None:
-        """Run slots as one batch; without room for it, as halves, at last on the CPU."""
+    def _codecs_work(self, engine: Engine) -> bool:
+        if not self.coded:
+            return False
         try:
-            flight = self._launch(work.engine, work.arena, work.slots, work.stream)
-        except OutOfMemoryError as error:
-            self._split(work, error)
+            gpu.Coder(engine.device.index)
         except DeviceError as error:
-            self._deliver(Done(work.slots, None, (), work.engine.device.name, str(error)))
-        else:
-            work.then(flight)
+            if self._codec == "gpu":
+                raise
+            self._report.notes.append(f"the CPU's codecs are used ({error})")
+            return False
+        return True
 
-    def _split(self, work: _Work, error: OutOfMemoryError) -> None:
-        slots = work.slots
-        if len(slots) > 1:
-            middle = len(slots) // 2
-            self._fly(replace(work, slots=slots[:middle]))
-            self._fly(replace(work, slots=slots[middle:]))
-        elif work.engine.device.kind == "cpu":
-            self._deliver(Done(slots, None, (), "cpu", str(error)))
-        else:
-            self._report.note(slots[0].job.index, f"run on the CPU: {error}")
-            self._fly(replace(work, engine=engine_of("cpu"), stream=Stream("cpu")))
 
-    def _launch(self, engine: Engine, arena: Buffer, slots: list[Slot], stream: Stream) -> _Flight:
-        targets = [slot.plan.target for slot in slots]
-        sources = [slot.placed for slot in slots]
-        size = packed_nbytes(targets)
-        events = [Event(stream.device, timing=True) for _ in range(4)]
-        events[0].record(stream)
-        here = engine.device.kind == "cpu"
-        src = arena if here else self._upload(engine, arena, sources, stream)
-        shift = 0 if here else sources[0].offset
-        moved = [Placed(p.spec, p.offset - shift, p.row_pitch) for p in sources]
-        events[1].record(stream)
-        dst = pack(engine.allocate(size), targets)
-        run_plans(engine, as_images(src, moved), dst, [slot.plan for slot in slots], stream)
-        events[2].record(stream)
-        output = dst.buffer
-        if not here:
-            output = engine.allocate_staging(size)
-            engine.copy(output, dst.buffer, size, stream)
-        events[3].record(stream)
-        return _Flight(slots, output, dst.placed(), engine, events, (arena, src, dst.buffer))
+def check_codec(codec: CodecChoice, device: str) -> None:
+    """Raise `DeviceError` if the GPU's codecs are insisted on and can't be had."""
+    if codec != "gpu":
+        return
+    if device == "cpu" or (device == "auto" and find.default_device_name() == "cpu"):
+        raise DeviceError("--codec gpu: there is no GPU to use", tip="leave out --codec")
+    if not gpu.installed():
+        raise DeviceError("--codec gpu: nvImageCodec is not installed", tip=codec_tip())
 
-    def _upload(
-        self, engine: Engine, arena: Buffer, sources: Sequence[Placed], stream: Stream
-    ) -> Buffer:
-        begin = sources[0].offset
-        nbytes = sources[-1].offset + sources[-1].spec.nbytes - begin
-        buffer = engine.allocate(nbytes)
-        engine.copy(buffer, arena, nbytes, stream, of=begin)
-        return buffer
 
-    def _next_stream(self, engine: Engine) -> Stream:
-        """Return the next stream of the ring; on the CPU a new one, as failures stick to one."""
-        if not self._ring:
-            return Stream(engine.device.name)
-        self._turn += 1
-        return self._ring[self._turn % len(self._ring)]
-
-    def _land_all(self) -> None:
-        try:
-            while (flight := self._flights.get()) is not None:
-                self._deliver(self._land(flight))
-                del flight
-        except BaseException as error:
-            self._abort(error)
-
-    def _land(self, flight: _Flight) -> Done:
-        name = flight.engine.device.name
-        try:
-            flight.events[-1].sync()
-            self._measure(flight)
-        except DeviceError as error:
-            return Done(flight.slots, None, (), name, str(error))
-        return Done(flight.slots, flight.output, flight.placed, name)
-
-    def _measure(self, flight: _Flight) -> None:
-        labels = ("upload", flight.slots[0].plan.label, "download")
-        moved = [
-            (slot.plan.source.nbytes, slot.plan.target.nbytes, slot.job.index)
-            for slot in flight.slots
-        ]
-        total_in, total_out = (sum(item[i] for item in moved) for i in (0, 1))
-        on_cpu = flight.engine.device.kind == "cpu"
-        clock = time.perf_counter() - flight.events[-1].elapsed(flight.events[0]) / 1e3
-        for i, label in enumerate(labels):
-            if label != labels[1] and on_cpu:
-                continue
-            lane = None if on_cpu else f"{flight.engine.device.name} {label}"
-            seconds = flight.events[i + 1].elapsed(flight.events[i]) / 1e3
-            for nbytes_in, nbytes_out, index in moved:
-                counted = (nbytes_in, nbytes_in + nbytes_out, nbytes_out)[i]
-                whole = (total_in, total_in + total_out, total_out)[i]
-                share = seconds * counted / whole
-                clock += share
-                self._report.add_busy(label, share, counted, index=index, end=clock, lane=lane)
+def codec_tip() -> str:
+    """Return the command that installs the GPU's codecs for this machine's driver."""
+    version = find.driver_version()
+    extra = "nvcodec13" if version is not None and version >= (13, 0) else "nvcodec12"
+    return f"pip install 'cvcli[{extra}]'"

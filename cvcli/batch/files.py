@@ -46,6 +46,7 @@ _TEMPORARY = re.compile(rf"\.cvcli-(\d+)-{_HOST}[0-9a-f]{{16}}\.tmp")
 _active: set[Path] = set()
 
 Identity = tuple[int, int]
+Buffer = bytes | memoryview
 EXISTS_TIP = "use --overwrite to replace it, or --skip-existing to leave it"
 
 
@@ -184,9 +185,9 @@ def _backup_reason(error: OSError) -> str:
 
 
 def write_atomic(
-    path: Path, data: bytes | memoryview, *, overwrite: bool, stamp: Stamp | None = None
+    path: Path, data: bytes | Sequence[Buffer], *, overwrite: bool, stamp: Stamp | None = None
 ) -> None:
-    """Put ``data`` at ``path``, whole or not at all; folders above it are made.
+    """Put ``data``, or its parts, at ``path``, whole or not at all; folders above it are made.
 
     Without ``overwrite`` a file already there, even one that appeared a moment ago, stays and
     `ImageError` is raised. With it, the file that is replaced hands on its permissions; a link
@@ -197,7 +198,7 @@ def write_atomic(
 
 
 def write_together(
-    files: Sequence[tuple[Path, bytes | memoryview]],
+    files: Sequence[tuple[Path, bytes | Sequence[Buffer]]],
     *,
     overwrite: bool,
     stamp: Stamp | None = None,
@@ -284,12 +285,13 @@ def _permissions(path: Path) -> int | None:
     return path.stat().st_mode & 0o777
 
 
-def _write_new(temporary: Path, data: bytes | memoryview, permissions: int | None) -> None:
+def _write_new(temporary: Path, data: bytes | Sequence[Buffer], permissions: int | None) -> None:
     with open(temporary, "xb") as file:
         if permissions is not None:
             with contextlib.suppress(OSError):
                 os.chmod(temporary, permissions)
-        file.write(data)
+        for part in (data,) if isinstance(data, bytes) else data:
+            file.write(part)
 
 
 def _imprint(temporary: Path, stamp: Stamp) -> None:

@@ -90,7 +90,7 @@ class StageRow:
 
 # What is no warning: pixels where they were run are the same, and the others were asked for.
 SHRUNK = "decoded at 1/"
-_PLAIN = ("run on the CPU", SHRUNK)
+_PLAIN = ("run on the CPU", "decoded on the CPU", "encoded on the CPU", SHRUNK)
 
 
 def warnings_of(notes: Iterable[str]) -> list[str]:

@@ -8,83 +8,46 @@ codecs cost, and an image is still in the caches at its next step.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
-from cvcli.batch.album import Album, Care, Picture
+from cvcli.batch.album import Album, Picture
 from cvcli.batch.check import check_inputs
-from cvcli.batch.device import DeviceStage, Done
+from cvcli.batch.device import DeviceStage, Done, check_codec
 from cvcli.batch.files import remove_stale
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
 from cvcli.batch.lossless import moved, moved_nbytes, opened
+from cvcli.batch.options import Ends, Options
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report, warnings_of
-from cvcli.batch.sinks import FileSink, Sink
-from cvcli.batch.slots import Batch, Slot, array_at
+from cvcli.batch.rooms import Rooms
+from cvcli.batch.sinks import FileSink
+from cvcli.batch.slots import ON_CPU, Batch, Slot, Way
 from cvcli.batch.sources import Files
-from cvcli.batch.state import Finished, NoRoom, State
+from cvcli.batch.state import Finished, NoRoom, State, Undone
+from cvcli.batch.ways import reason_of, way_of
 from cvcli.core.chain import Chain
-from cvcli.core.engine import engine_of
-from cvcli.core.spec import ImageSpec
 from cvcli.core.turn import Turn
 from cvcli.devices import open_device
 from cvcli.devices.cpu import cpu_threads
-from cvcli.errors import CvcliError, ImageError, OutOfMemoryError
+from cvcli.errors import CvcliError, ImageError
 
 if TYPE_CHECKING:
     from cvcli.batch.album import Pixels
     from cvcli.batch.feed import Feed
+    from cvcli.codecs import Parts
 
-_MIB = 1 << 20
-# Pixels in flight for each worker, before and after the chain: more than this is slower, as it no
-# longer fits the caches. Larger images still keep every worker busy, with one each.
-_WORKER_NBYTES = 16 * _MIB
-_BATCH_NBYTES = {"cpu": 8 * _MIB, "cuda": 32 * _MIB}
-# Thousands of tiny images would fit a batch, and none would be written before it is full.
-_BATCH_IMAGES = {"cpu": 64, "cuda": 4096}
-# What a GPU adds to that: batches on their way to it and back.
-_DEVICE_NBYTES = {"cpu": 0, "cuda": 192 * _MIB}
+__all__ = ["Ends", "Options", "Runner", "run"]
 
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to run: ``None`` leaves a choice to the machine."""
-
-    device: str = "auto"
-    batch_size: int | None = None
-    streams: int = 2
-    jobs: int | None = None
-    quality: int | None = None
-    overwrite: bool = False
-    fail_fast: bool = False
-    max_pixels: int | None = None
-    max_errors: int | None = None
-    max_memory: int | None = None
-    fail_on: str = "error"
-    care: Care = field(default_factory=Care)
-    """What becomes of what a file holds beside plain pixels."""
-
-    @property
-    def most_failures(self) -> int:
-        """How many failures end the run."""
-        return 1 if self.fail_fast else self.max_errors or sys.maxsize
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """Where images come from and go to; ``feed`` gives more jobs while the run goes on."""
-
-    source: Files
-    sink: Sink
-    feed: Feed | None = None
+# From how many files on the GPU's codecs are taken unasked; None: never. It goes by the whole plan,
+# so that the rest of a run that was interrupted is done as the run was.
+_MANY: int | None = None
 
 
 class Runner:
@@ -96,18 +59,27 @@ class Runner:
         self._chain, self._options, self._report, self._ends = chain, options, report, ends
         self._jobs = options.jobs or cpu_threads()
         self._count = len(plan.jobs) if ends.feed is None else self._jobs
+        self._rooms = Rooms(self._jobs, options, lambda: self._stage)
         self._state = State(
             plan.jobs,
             self._jobs,
             ends.sink,
-            self._budget,
+            self._rooms.budget,
             options.max_memory,
             more=ends.feed is not None,
         )
         self._memory = open_device("cpu").memory_info()[1]
         self._max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
+        few = ends.feed is not None or _MANY is None or len(plan) < _MANY
+        self._on_cpu: set[int] = set()  # what the GPU's codecs have given up
         self._stage = DeviceStage(
-            options.device, options.streams, report, self._deliver, self._abort
+            options.device,
+            "cpu" if options.codec == "auto" and few else options.codec,
+            options.streams,
+            report,
+            self._deliver,
+            self._state.undone,
+            self._abort,
         )
 
     def run(self, tick: Callable[[Report], None]) -> None:
@@ -153,8 +125,8 @@ class Runner:
     def _watch(self, tick: Callable[[Report], None]) -> None:
         state = self._state
         while True:
-            with state.change:
-                if state.change.wait_for(lambda: state.is_over, timeout=0.1):
+            with state.ended:
+                if state.ended.wait_for(lambda: state.is_over, timeout=0.1):
                     return
             tick(self._report)
 
@@ -165,22 +137,16 @@ class Runner:
                     self._encode(task)
                 elif isinstance(task, Batch):
                     self._stage.submit(task)
+                elif isinstance(task, Undone):
+                    self._decode_again(task)
                 else:
                     self._decode(task)
                 del task
         except BaseException as error:
             self._abort(error)
 
-    def _budget(self) -> int:
-        wanted = self._jobs * _WORKER_NBYTES + _DEVICE_NBYTES[self._kind()]
-        return min(wanted, self._options.max_memory or wanted)
-
-    def _kind(self) -> str:
-        engine = self._stage.ready()
-        return engine.device.kind if engine is not None else "cpu"
-
     def _decode(self, job: Job) -> None:
-        album = batch = None
+        album = None
         try:
             with self._timed("read", job) as moved:
                 data = self._ends.source.read(job)
@@ -190,19 +156,46 @@ class Runner:
                 self._move(album, album.turn, data)
             pictures = album.pictures(data, self._chain, self._max_pixels)
             while (picture := self._next_picture(job, pictures)) is not None:
-                batch, slot = self._reserve(album, picture)
-                with self._timed("decode", job, slot.plan.source.nbytes):
-                    self._read(album, picture, data, batch.array(slot))
-                self._state.filled(batch, None)
-                batch = None
+                self._fill(album, picture, data, self._way(album, picture, data))
         except NoRoom:
             if album is not None:
                 self._state.put_back(album)
         except (CvcliError, MemoryError) as error:
             self._fail(job, _as_error(error), album)
-            if batch is not None:
-                self._state.filled(batch, album)
         self._state.was_read()
+
+    def _decode_again(self, task: Undone) -> None:
+        slot, album = task.slot, task.slot.album
+        self._on_cpu.add(slot.job.index)
+        self._report.note(slot.job.index, f"decoded on the CPU: {task.reason}")
+        try:
+            self._fill(album, slot.picture, slot.way.data or b"", Way(None, slot.way.recipe))
+        except NoRoom:
+            self._state.put_back(album)
+        except (CvcliError, MemoryError) as error:
+            self._fail(slot.job, _as_error(error), album)
+        self._state.was_read()
+
+    def _way(self, album: Album, picture: Picture, data: bytes) -> Way:
+        if not self._stage.coded or album.job.index in self._on_cpu:
+            return ON_CPU
+        way = way_of(album, picture, data, self._options.quality)
+        if way.data is None and self._options.codec == "gpu":
+            note = f"decoded on the CPU: {reason_of(album, picture, data)}"
+            self._report.note(album.job.index, note)
+        return way
+
+    def _fill(self, album: Album, picture: Picture, data: bytes, way: Way) -> None:
+        """Find a picture's place and, unless the GPU is to, decode it there."""
+        batch, slot = self._reserve(album, picture, way)
+        try:
+            if way.data is None:
+                with self._timed("decode", album.job, slot.plan.source.nbytes):
+                    self._read(album, picture, data, batch.array(slot))
+        except BaseException:
+            self._state.filled(batch, album)
+            raise
+        self._state.filled(batch, None)
 
     def _examine(self, job: Job, data: bytes) -> Album:
         header = codecs.probe(data, self._max_pixels)
@@ -213,7 +206,7 @@ class Runner:
     def _move(self, album: Album, turn: Turn, data: bytes) -> None:
         nbytes = moved_nbytes(album.header)
         self._state.hold(album, nbytes)
-        self._write(album, "transcode", lambda: [moved(album, turn, data)], nbytes, "cpu")
+        self._write(album, "transcode", lambda: [(moved(album, turn, data),)], nbytes, "cpu")
 
     def _read(self, album: Album, picture: Picture, data: bytes, out: Pixels) -> None:
         """Decode, as far as the file goes if it is to be taken for what it is."""
@@ -239,27 +232,18 @@ class Runner:
             raise ImageError(f"the result, {target}, is larger than the memory there is")
         return picture
 
-    def _reserve(self, album: Album, picture: Picture) -> tuple[Batch, Slot]:
+    def _reserve(self, album: Album, picture: Picture, way: Way) -> tuple[Batch, Slot]:
         fresh = None
-        while (place := self._state.place(album, picture, fresh)) is None:
+        while (place := self._state.place(album, picture, fresh, way)) is None:
             # Page-locking memory is slow, so the others go on meanwhile.
-            fresh = self._new_batch(picture.plan.source)
+            fresh = self._rooms.new_batch(picture.plan.source, way)
         return place
 
-    def _new_batch(self, spec: ImageSpec) -> Batch:
-        engine = self._stage.ready() or engine_of("cpu")
-        size, limit = _BATCH_NBYTES[engine.device.kind], self._options.batch_size
-        if limit is not None:
-            size = max(size, limit * spec.nbytes)
-        # On many cores a batch grows with what is in flight: fewer of them cost less to run.
-        size = max(spec.nbytes, min(max(size, self._budget() // 8), self._budget() // 2))
-        try:
-            arena = engine.allocate_staging(size)
-        except OutOfMemoryError:
-            arena = engine_of("cpu").allocate_staging(size)
-        return Batch(arena, limit or _BATCH_IMAGES[engine.device.kind])
-
     def _deliver(self, done: Done) -> None:
+        if done.codes is not None:
+            pairs = zip(done.slots, done.codes, strict=True)
+            self._state.finished(Finished(s, None, s.placed, done.device, c) for s, c in pairs)
+            return
         if done.buffer is None:
             for slot in done.slots:
                 self._fail(slot.job, ImageError(done.error or "failed"), slot.album)
@@ -270,7 +254,7 @@ class Runner:
         )
 
     def _encode(self, item: Finished) -> None:
-        album, image = item.slot.album, array_at(item.buffer, item.placed)
+        album, image = item.slot.album, item.result()
         with self._state.change:
             if album.failed or not album.add(item.slot.picture, image):
                 return
@@ -278,7 +262,7 @@ class Runner:
         self._write(album, "encode", lambda: album.encoded(quality), album.out_nbytes, item.device)
 
     def _write(
-        self, album: Album, stage: str, make: Callable[[], list[bytes]], nbytes: int, device: str
+        self, album: Album, stage: str, make: Callable[[], list[Parts]], nbytes: int, device: str
     ) -> None:
         job, target = album.job, album.target
         try:
@@ -286,7 +270,7 @@ class Runner:
             with self._timed(stage, job, nbytes):
                 files = make()
             self._refuse_notes(album)
-            nbytes = sum(map(len, files))
+            nbytes = sum(len(part) for file in files for part in file)
             with self._timed("write", job, nbytes):
                 self._ends.sink.put(job, files, self._ends.source.stamp(job))
         except (CvcliError, MemoryError) as error:
@@ -366,6 +350,7 @@ def run(
     ends = ends or Ends(Files(), FileSink(overwrite=options.overwrite))
     if report.failed >= options.most_failures:
         return
+    check_codec(options.codec, options.device)
     max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
     threads = options.jobs or cpu_threads()
     care = options.care

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_together
 from cvcli.batch.plan import Job
+from cvcli.codecs import Parts
 from cvcli.errors import ImageError
 
 _BLOCK = 512
@@ -24,8 +25,8 @@ class Sink:
     def started(self, job: Job) -> None:
         """Note a job, in the order that outputs are to have."""
 
-    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
-        """Take a file for each output of a job; `ImageError` if they can't be kept."""
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
+        """Take a file for each output of a job, for now; `ImageError` if they can't be kept."""
         raise NotImplementedError
 
     def lost(self, job: Job) -> None:
@@ -55,7 +56,7 @@ class FileSink(Sink):
         self._overwrite, self._preserve = overwrite, preserve
         self._in_place, self._backup, self._resumes = in_place, backup, resumes
 
-    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         if self._in_place and stamp is not None:
             refuse_changed(job.output, stamp)
             if self._backup is not None:
@@ -70,11 +71,11 @@ class FileSink(Sink):
 class CheckSink(Sink):
     """Writes nothing: an output must be there and show the same pixels."""
 
-    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         from cvcli.batch.compare import difference
 
-        for output, data in zip(job.outputs, files, strict=True):
-            there = read_file(output)
+        for output, parts in zip(job.outputs, files, strict=True):
+            data, there = b"".join(parts), read_file(output)
             found = None if there == data else difference(data, there)
             if found is not None:
                 raise ImageError(f"{output}: {found}")
@@ -86,8 +87,10 @@ class PipeSink(Sink):
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
-        write_all(self._descriptor, b"".join(files))
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
+        for file in files:
+            for part in file:
+                write_all(self._descriptor, part)
 
 
 class TarSink(Sink):
@@ -107,9 +110,10 @@ class TarSink(Sink):
         with self._lock:
             self._order.append(job.index)
 
-    def put(self, job: Job, files: Sequence[bytes], stamp: Stamp | None) -> None:
+    def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         named = zip(job.outputs, files, strict=True)
-        self._settle(job, b"".join(_member(output, data, stamp) for output, data in named))
+        members = [_member(output, b"".join(parts), stamp) for output, parts in named]
+        self._settle(job, b"".join(members))
 
     def lost(self, job: Job) -> None:
         self._settle(job, None)
@@ -139,7 +143,7 @@ def _member(output: Path, data: bytes, stamp: Stamp | None) -> bytes:
     return head + data + bytes(-len(data) % _BLOCK)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
     """Write everything to a file descriptor, however little it takes at a time."""
     view = memoryview(data)
     while view:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cvcli.batch.album import Album, Picture
+    from cvcli.codecs.gpu import Recipe
+
+# A JPEG is seldom larger than its pixels' bytes over this.
+_CODED = 4
 
 
 @dataclass(slots=True)
@@ -26,6 +30,7 @@ class Slot:
     album: Album
     picture: Picture
     placed: Placed
+    way: Way
 
     @property
     def job(self) -> Job:
@@ -37,21 +42,42 @@ class Slot:
 
     @property
     def nbytes(self) -> int:
-        """Host memory this image keeps busy: its pixels before and after."""
-        return slot_nbytes(self.plan)
+        """Host memory this image keeps busy."""
+        return slot_nbytes(self.plan, self.way)
 
 
-def slot_nbytes(plan: Plan) -> int:
-    """Return the host memory that an image's pixels take, before and after."""
-    return aligned(plan.source.nbytes) + aligned(plan.target.nbytes)
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Where an image's codecs run: on the CPU, but for what is given here.
+
+    ``data`` is the file, for the GPU to decode; by ``recipe`` it encodes the result.
+    """
+
+    data: bytes | None = None
+    recipe: Recipe | None = None
+
+
+ON_CPU = Way()
+
+
+def slot_nbytes(plan: Plan, way: Way = ON_CPU) -> int:
+    """Return the host memory that an image takes: before and after, pixels or a file."""
+    source, target = aligned(plan.source.nbytes), aligned(plan.target.nbytes)
+    before = source if way.data is None else len(way.data)
+    return before + (target if way.recipe is None else target // _CODED)
 
 
 @dataclass(slots=True)
 class Batch:
-    """Images of one dtype and channel count; filled by many decoders, then run as a whole."""
+    """Images of one dtype and channel count; filled by many decoders, then run as a whole.
 
-    arena: Buffer
+    ``arena`` has ``room`` bytes for their pixels; there is none where the GPU decodes them all,
+    and ``room`` is then what they may take there.
+    """
+
+    arena: Buffer | None
     limit: int
+    room: int
     slots: list[Slot] = field(default_factory=list)
     used: int = 0
     decoding: int = 0
@@ -59,19 +85,25 @@ class Batch:
 
     def has_room(self, spec: ImageSpec) -> bool:
         """Return whether one more image of ``spec`` fits."""
-        return len(self.slots) < self.limit and self.used + spec.nbytes <= self.arena.nbytes
+        return len(self.slots) < self.limit and self.used + spec.nbytes <= self.room
 
-    def reserve(self, album: Album, picture: Picture) -> Slot:
+    def reserve(self, album: Album, picture: Picture, way: Way = ON_CPU) -> Slot:
         """Place one more image, to be decoded now."""
         spec = picture.plan.source
-        slot = Slot(album, picture, Placed(spec, self.used, spec.row_nbytes))
+        slot = Slot(album, picture, Placed(spec, self.used, spec.row_nbytes), way)
         self.used += aligned(spec.nbytes)
         self.slots.append(slot)
         self.decoding += 1
         return slot
 
+    @property
+    def uses_gpu_codecs(self) -> bool:
+        """Whether the GPU decodes or encodes any of the images."""
+        return any(slot.way != ON_CPU for slot in self.slots)
+
     def array(self, slot: Slot) -> NDArray[np.generic]:
         """Return the slot's pixels as a ``(height, width, channels)`` array to decode into."""
+        assert self.arena is not None
         return array_at(self.arena, slot.placed)
 
 

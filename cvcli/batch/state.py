@@ -9,27 +9,48 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cvcli.batch.album import Album, Picture
 from cvcli.batch.plan import Job
 from cvcli.batch.sinks import Sink
-from cvcli.batch.slots import Batch, Slot, slot_nbytes
+from cvcli.batch.slots import ON_CPU, Batch, Slot, Way, array_at, slot_nbytes
 from cvcli.core.images import Placed
 from cvcli.core.memory import Buffer
 from cvcli.errors import ImageError
 
+if TYPE_CHECKING:
+    from cvcli.batch.album import Pixels
+
 # Encoded images that wait for an earlier one before no more are started.
 _HELD_NBYTES = 64 << 20
+_PATIENCE_S = 0.25
 
 
 @dataclass(slots=True)
 class Finished:
-    """One picture ready to be encoded."""
+    """One picture ready to be encoded, or to be written if there is its ``code`` already."""
 
     slot: Slot
-    buffer: Buffer
+    buffer: Buffer | None
     placed: Placed
     device: str
+    code: memoryview | None = None
+
+    def result(self) -> Pixels | memoryview:
+        """The pixels (height, width, channels), or the file."""
+        if self.buffer is None:
+            assert self.code is not None
+            return self.code
+        return array_at(self.buffer, self.placed)
+
+
+@dataclass(slots=True)
+class Undone:
+    """One picture that the GPU's codecs could not do, so the CPU's must."""
+
+    slot: Slot
+    reason: str
 
 
 class NoRoom(Exception):
@@ -50,7 +71,9 @@ class State:
         *,
         more: bool,
     ) -> None:
-        self.change = threading.Condition()
+        lock = threading.RLock()
+        # Each piece of work wakes one worker: all of them would fight for the lock in vain.
+        self.change, self.ended = threading.Condition(lock), threading.Condition(lock)
         self.error: BaseException | None = None
         self._todo = deque(jobs)
         self._left = len(self._todo)
@@ -59,7 +82,8 @@ class State:
         self._workers, self._sink, self._budget, self._limit = workers, sink, budget, limit
         self._ready: deque[Batch] = deque()
         self._finished: deque[Finished] = deque()
-        self._open: dict[tuple[str, int, bool], Batch] = {}
+        self._undone: deque[Undone] = deque()
+        self._open: dict[tuple[object, ...], Batch] = {}
         self._needs: dict[int, int] = {}
         self._reading = self._flying = self._nbytes = 0
 
@@ -74,29 +98,49 @@ class State:
             if not self._stopped:
                 self._todo.append(job)
                 self._left += 1
-                self.change.notify_all()
+                self.change.notify()
             return not self._stopped
 
     def no_more(self) -> None:
         """Note that no job is to be added."""
         with self.change:
             self._more = False
-            self.change.notify_all()
+            self._tell_all()
 
-    def next(self) -> Finished | Batch | Job | None:
+    def _tell_all(self) -> None:
+        self.change.notify_all()
+        self.ended.notify_all()
+
+    def next(self) -> Finished | Batch | Undone | Job | None:
         """Return what to do next: what is nearest to its end, and of that the newest."""
         with self.change:
             while not self.is_over:
-                if self._ready:
-                    return self._ready.pop()
-                if self._finished:
-                    return self._finished.pop()
-                if self._todo and self._has_room(self._todo[0]):
-                    return self._start(self._todo.popleft())
+                if (task := self._take()) is not None:
+                    if self._has_work():
+                        self.change.notify()
+                    return task
                 if not self._reading and self._close_all():
                     continue
-                self.change.wait()
+                # Whoever makes work tells of it; the time limit is for what nobody foresaw.
+                self.change.wait(_PATIENCE_S)
         return None
+
+    def _take(self) -> Finished | Batch | Undone | Job | None:
+        if self._ready:
+            return self._ready.pop()
+        if self._finished:
+            return self._finished.pop()
+        if self._undone:
+            self._reading += 1
+            return self._undone.pop()
+        if self._todo and self._has_room(self._todo[0]):
+            return self._start(self._todo.popleft())
+        return None
+
+    def _has_work(self) -> bool:
+        if self._ready or self._finished or self._undone:
+            return True
+        return bool(self._todo) and self._has_room(self._todo[0])
 
     def _start(self, job: Job) -> Job:
         self._reading += 1
@@ -134,20 +178,20 @@ class State:
     def _submit(self, batch: Batch) -> None:
         if batch.slots:
             self._ready.append(batch)
-            self.change.notify_all()
+            self.change.notify()
 
     def place(
-        self, album: Album, picture: Picture, fresh: Batch | None
+        self, album: Album, picture: Picture, fresh: Batch | None, way: Way = ON_CPU
     ) -> tuple[Batch, Slot] | None:
-        """Reserve a slot in the open batch of the picture's kind, or in a fresh one.
+        """Reserve a slot in the open batch of the picture's kind and way, or in a fresh one.
 
         None asks for a fresh one. `NoRoom` sends the job back to wait; `ImageError` says that it
         would be too large even alone.
         """
         source = picture.plan.source
-        key = source.dtype, source.channels, source.planar
+        key = source.dtype, source.channels, source.planar, way.data is None
         with self.change:
-            self._refuse_too_much(album, slot_nbytes(picture.plan))
+            self._refuse_too_much(album, slot_nbytes(picture.plan, way))
             batch = self._open.get(key)
             if batch is None or not batch.has_room(source):
                 if fresh is None:
@@ -157,7 +201,7 @@ class State:
                 batch = self._open[key] = fresh
             if album.failed:
                 raise ImageError("another of its pictures failed")
-            slot = batch.reserve(album, picture)
+            slot = batch.reserve(album, picture, way)
             album.nbytes += slot.nbytes
             self._nbytes += slot.nbytes
             if not batch.has_room(source):
@@ -195,7 +239,7 @@ class State:
             self._flying -= 1
             self._nbytes -= album.nbytes
             self._close_all()
-            self.change.notify_all()
+            self._tell_all()
 
     def filled(self, batch: Batch, failed: Album | None) -> None:
         """Note that a decoder is through with a batch; a failed image gives its slot up."""
@@ -209,13 +253,22 @@ class State:
         """Note that a worker is through with a file's pictures."""
         with self.change:
             self._reading -= 1
-            self.change.notify_all()
+            if not self._reading:
+                self.change.notify()
 
     def finished(self, items: Iterable[Finished]) -> None:
-        """Take images whose pixels are ready."""
+        """Take images whose pixels or files are ready."""
         with self.change:
+            before = len(self._finished)
             self._finished.extend(items)
-            self.change.notify_all()
+            self.change.notify(len(self._finished) - before)
+
+    def undone(self, items: Iterable[Undone]) -> None:
+        """Take images back that are to be decoded anew, on the CPU."""
+        with self.change:
+            before = len(self._undone)
+            self._undone.extend(items)
+            self.change.notify(len(self._undone) - before)
 
     def leave(self, album: Album | None) -> None:
         """Note that a file is done, or failed for good."""
@@ -223,7 +276,9 @@ class State:
             self._left -= 1
             self._flying -= 1
             self._nbytes -= album.nbytes if album is not None else 0
-            self.change.notify_all()
+            self.change.notify()
+            if self.is_over:
+                self._tell_all()
 
     def stop(self, *, discard: bool) -> list[Job]:
         """Start no more images; with ``discard`` also drop those not yet written.
@@ -238,6 +293,7 @@ class State:
             if discard:
                 self._left = 0
                 self._finished.clear()
+                self._undone.clear()
                 self._ready.clear()
-            self.change.notify_all()
+            self._tell_all()
         return dropped

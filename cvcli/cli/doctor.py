@@ -164,6 +164,12 @@ def _nvrtc() -> str | None:
     return nvrtc.nvrtc_version() if find.cupy_installed() else None
 
 
+def _gpu_codecs() -> str | None:
+    from cvcli.codecs import gpu
+
+    return gpu.version() if gpu.installed() else None
+
+
 def _codecs() -> dict[str, str]:
     from cvcli import codecs
 
@@ -220,6 +226,7 @@ _PROBES: Mapping[str, Callable[[], Any]] = {
     "cuda_runtime": _cuda_runtime,
     "cupy": _cupy,
     "nvrtc": _nvrtc,
+    "gpu_codecs": _gpu_codecs,
     "codecs": _codecs,
     "cache": _cache,
     "default_device": _default_device,
@@ -227,7 +234,7 @@ _PROBES: Mapping[str, Callable[[], Any]] = {
     "check_cuda": _check_cuda,
 }
 _MACHINE = ("version", "python", "platform", "processor", "threads", "simd", "gpus", "driver",
-            "cuda_runtime", "cupy", "nvrtc")  # fmt: skip
+            "cuda_runtime", "cupy", "nvrtc", "gpu_codecs")  # fmt: skip
 
 
 def _guarded_tips(report: Mapping[str, Any], errors: Mapping[str, str]) -> list[str]:
@@ -256,6 +263,10 @@ def _gpu_tips(report: Mapping[str, Any], errors: Mapping[str, str]) -> list[str]
         return [f"a GPU is idle because CuPy is not installed: {find.cupy_tip()}"]
     if "check_cuda" in errors:
         return [f"the GPU does not work, use --device cpu or repair CuPy: {find.cupy_tip()}"]
+    if not report["gpu_codecs"]:
+        from cvcli.batch.device import codec_tip
+
+        return [f"the GPU could decode and encode JPEGs too: {codec_tip()}"]
     return []
 
 
@@ -310,6 +321,7 @@ _TITLES: Mapping[str, str] = {
     "cuda_runtime": "CUDA runtime",
     "cupy": "CuPy",
     "nvrtc": "NVRTC",
+    "gpu_codecs": "GPU codecs",
     "cache": "kernel cache",
     "check_cpu": "CPU check",
     "check_cuda": "GPU check",

@@ -85,6 +85,7 @@ def _care(wishes: Wishes) -> Care:
 def _options(wishes: Wishes) -> Options:
     return Options(
         device=wishes.device,
+        codec=wishes.codec,
         batch_size=wishes.batch_size,
         streams=wishes.streams,
         jobs=wishes.jobs,

@@ -129,7 +129,19 @@ class Wishes:
     strict: pictures.Strict = False
     device: Annotated[
         str,
-        _option(metavar="auto|cpu|cuda|cuda:N", panel=_RUNNING, help="Where the operators run."),
+        _option(
+            metavar="auto|cpu|cuda|cuda:N|cuda:all",
+            panel=_RUNNING,
+            help="Where the operators run; with cuda:all on all GPUs, which share the images.",
+        ),
+    ] = "auto"
+    codec: Annotated[
+        Literal["auto", "cpu", "gpu"],
+        _option(
+            panel=_RUNNING,
+            help="What decodes and encodes JPEGs: nvImageCodec on the GPU, or the CPU, to the "
+            "bit alike everywhere; auto: the CPU.",
+        ),
     ] = "auto"
     batch_size: Annotated[
         int | None,

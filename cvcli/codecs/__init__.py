@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from cvcli.codecs import _convert, _deep
 from cvcli.codecs import _metadata as _kept
-from cvcli.codecs._base import Codec, Coding, Header, Saving, library_errors, spec_of
+from cvcli.codecs._base import Codec, Coding, Header, Parts, Saving, library_errors, spec_of
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
 from cvcli.codecs._count import count
 from cvcli.codecs._frames import SERIES, Frame, holds_all
@@ -24,6 +24,7 @@ from cvcli.codecs._lossless import has_inks, inked, is_lossless, keeps_inks, mov
 from cvcli.codecs._metadata import INKS, Metadata, Strip
 from cvcli.codecs._salvage import salvage, salvageable
 from cvcli.codecs._shrink import shrinks, shrunk
+from cvcli.codecs._srgb import to_srgb
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
@@ -41,6 +42,7 @@ __all__ = [
     "Frame",
     "Header",
     "Metadata",
+    "Parts",
     "Strip",
     "converted",
     "count",
@@ -48,6 +50,7 @@ __all__ = [
     "encodable",
     "encode",
     "encode_all",
+    "encode_parts",
     "fit",
     "format_by_name",
     "format_for_suffix",
@@ -88,7 +91,7 @@ DEFAULT_MAX_PIXELS = 500_000_000
 
 @cache
 def _codecs() -> tuple[Codec, ...]:
-    names = (m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+    names = (m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and m.name[0] != "_")
     modules = [cast(Codec, importlib.import_module(f"{__name__}.{name}")) for name in names]
     return tuple(sorted(modules, key=lambda codec: codec.RANK))
 
@@ -232,6 +235,23 @@ def encode(
     `prepared`. Equal images give equal bytes. Raises ImageError when the format can't hold the
     image, with the words of `encodable`, and ParameterError for a bad quality.
     """
+    return b"".join(
+        encode_parts(
+            image, format, quality=quality, source=source, metadata=metadata, planar=planar
+        )
+    )
+
+
+def encode_parts(
+    image: Pixels,
+    format: str,
+    *,
+    quality: int | None = None,
+    source: Header | None = None,
+    metadata: Metadata | None = None,
+    planar: bool = False,
+) -> Parts:
+    """The file that `encode` gives, in parts, to be used before the thread encodes again."""
     if quality is not None and not 1 <= quality <= 100:
         raise ParameterError(f"quality must be in 1..100, got {quality}")
     inks = source is not None and has_inks(source)
@@ -241,7 +261,8 @@ def encode(
     saving = _saving(quality, source, format, metadata or Metadata())
     saving = replace(saving, planar=planar, inks=inks)
     with library_errors(format, "encode"):
-        return _writer(format).encode(image, format, saving)
+        file = _writer(format).encode(image, format, saving)
+    return (file,) if isinstance(file, bytes) else file
 
 
 def _saving(quality: int | None, source: Header | None, format: str, known: Metadata) -> Saving:
@@ -299,26 +320,6 @@ def keeping_tip(spec: ImageSpec) -> str | None:
 def converted(image: Pixels, spec: ImageSpec, background: Colour = WHITE) -> Pixels:
     """``image`` as the channels and dtype of ``spec``, which `fit` gave: scaled and flattened."""
     return _convert.converted(image, spec, background)
-
-
-def to_srgb(pixels: Pixels, found: Metadata) -> Metadata:
-    """Convert decoded pixels in place through their profile; the metadata that is then true.
-
-    Without a profile they are taken for sRGB. One that LittleCMS refuses stays and is noted.
-    """
-    if found.icc is None:
-        told = {kind for kind, _ in found.colour}
-        if b"cICP" in told or (b"gAMA" in told and b"sRGB" not in told):
-            return found.losing("only ICC profiles are converted to sRGB, not gamma or cICP chunks")
-        return found
-    channels = pixels.shape[2]
-    try:
-        if _kept.icc_fault(found.icc, channels) is None:
-            _convert.to_srgb(pixels, found.icc)
-            return found.losing(icc=None, colour=())
-    except Exception:
-        return found.losing("the ICC profile can't be used, so nothing is converted to sRGB")
-    return found
 
 
 def encodable(spec: ImageSpec, format: str) -> str | None:

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 
 from cvcli.codecs import _exif
+from cvcli.codecs._base import Parts
 from cvcli.codecs._metadata import Density, Metadata
 
 FIELDS = frozenset(("exif", "xmp", "icc", "resources", "density", "comments"))
@@ -75,12 +76,17 @@ def limited(metadata: Metadata) -> Metadata:
 
 def attach(file: bytes, metadata: Metadata) -> bytes:
     """The file with its metadata behind the JFIF segment, where readers look for it."""
-    at, jfif = 2, b""
-    if file[2:4] == b"\xff\xe0" and file[6:11] == _JFIF:
-        at = 4 + struct.unpack_from(">H", file, 4)[0]
-        jfif = _with_density(file[2:at], metadata.density)
+    return b"".join(attached(memoryview(file), metadata))
+
+
+def attached(file: memoryview, metadata: Metadata) -> Parts:
+    """The same in two parts, the second one a view of the file."""
+    at, jfif, head = 2, b"", bytes(file[:11])
+    if head[2:4] == b"\xff\xe0" and head[6:11] == _JFIF:
+        at = 4 + struct.unpack_from(">H", head, 4)[0]
+        jfif = _with_density(bytes(file[2:at]), metadata.density)
     blocks = b"".join(_segment(kind, body) for kind, body in _bodies(metadata))
-    return file[:2] + jfif + blocks + file[at:]
+    return head[:2] + jfif + blocks, file[at:]
 
 
 def _with_density(jfif: bytes, density: Density | None) -> bytes:

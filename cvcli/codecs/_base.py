@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[Any]
 
+Parts = tuple[bytes | memoryview, ...]
+"""A file in parts, one behind the other; large ones are not joined, which would copy them."""
+
 _SHORT = re.compile(
     r"truncated|too small|end of (stream|file)|premature|not enough image|got \d+ bytes, exp", re.I
 )
@@ -116,8 +119,11 @@ class Codec(Protocol):
     def stored_channels(self, spec: ImageSpec, format: str) -> int:
         """Channels that an image of ``spec`` has in the file."""
 
-    def encode(self, image: Pixels, format: str, saving: Saving) -> bytes:
-        """File of an image that `refusal` has passed."""
+    def encode(self, image: Pixels, format: str, saving: Saving) -> bytes | Parts:
+        """File of an image that `refusal` has passed.
+
+        Parts of it may be memory that the next call of the same thread uses again.
+        """
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from cvcli.codecs import _app_segments, _dct, _ifd, _quality
 from cvcli.codecs._base import (
     Coding,
     Header,
+    Parts,
     Saving,
     alpha_refusal,
     borrowed,
@@ -216,7 +217,7 @@ def refusal(spec: ImageSpec, format: str) -> str | None:
     )
 
 
-def encode(image: Pixels, format: str, saving: Saving) -> bytes:
+def encode(image: Pixels, format: str, saving: Saving) -> Parts:
     """JPEG as the source was coded, else baseline, 4:2:0 and of quality 90."""
     import imagecodecs
 
@@ -236,7 +237,7 @@ def encode(image: Pixels, format: str, saving: Saving) -> bytes:
             optimize=coding.optimized,
             out=_room(image.nbytes),
         )
-    return _app_segments.attach(bytes(file), saving.metadata)
+    return _app_segments.attached(memoryview(file), saving.metadata)
 
 
 def moved(data: bytes, turn: Turn, metadata: Metadata) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cvcli.codecs._base import Header, Saving, dtype_refusal
+from cvcli.codecs._base import Header, Parts, Saving, dtype_refusal
 from cvcli.codecs._metadata import Metadata
 from cvcli.codecs._metadata import carried as carried_fields
 from cvcli.core.spec import ITEMSIZE, MAX_CHANNELS, ImageSpec
@@ -175,14 +175,14 @@ def stored_channels(spec: ImageSpec, format: str) -> int:
     return spec.channels
 
 
-def encode(image: Pixels, format: str, saving: Saving) -> bytes:
+def encode(image: Pixels, format: str, saving: Saving) -> Parts:
     """Version 1.0, little endian, rows first: always 3 axes, but gray has 2 if its source had."""
     import numpy as np
 
     if saving.mode == GRAY_MODE and not saving.planar and image.shape[2] == 1:
         image = image[:, :, 0]
     packed = np.ascontiguousarray(image, image.dtype.newbyteorder("<"))
-    return b"".join((_head(packed), packed.reshape(-1).view(np.uint8).data))
+    return _head(packed), packed.reshape(-1).view(np.uint8).data
 
 
 def _head(array: Pixels) -> bytes:

@@ -14,6 +14,8 @@ from cvcli.errors import DeviceError
 _DEVICES: dict[str, Device] = {}
 _LOCK = Lock()
 _COMPUTE_MAJOR, _COMPUTE_MINOR = 75, 76
+EVERY_GPU = "cuda:all"
+"""Stands for all GPUs of the machine where work can be shared among several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,11 @@ def cupy_tip() -> str:
 def default_device_name() -> str:
     """Return ``cuda:0`` where a GPU and CuPy are there to use, else ``cpu``."""
     return "cuda:0" if cupy_installed() and gpu_count() else "cpu"
+
+
+def every_gpu() -> list[str]:
+    """Return the names of all GPUs, of one at least, so that the first may say what is wrong."""
+    return [f"cuda:{index}" for index in range(max(1, gpu_count()))]
 
 
 def parse_device(name: str) -> str:
