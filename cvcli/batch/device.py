@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from cvcli.batch.report import Report
@@ -46,6 +47,8 @@ class _Flight:
     engine: Engine
     events: list[Event]
     keep: tuple[object, ...]
+    seconds: float = 0.0
+    """How long the chain took, where it has already run and there are no events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +168,10 @@ class DeviceStage:
 
     def _fly(self, work: _Work) -> None:
         """Run slots as one batch; without room for it, as halves, at last on the CPU."""
+        mine = work.stream is getattr(self._local, "stream", None)
+        launch = self._run_here if mine else self._launch
         try:
-            flight = self._launch(work.engine, work.arena, work.slots, work.stream)
+            flight = launch(work.engine, work.arena, work.slots, work.stream)
         except OutOfMemoryError as error:
             self._split(work, error)
         except DeviceError as error:
@@ -185,6 +190,22 @@ class DeviceStage:
         else:
             self._report.note(slots[0].job.index, f"run on the CPU: {error}")
             self._fly(replace(work, engine=engine_of("cpu"), stream=Stream("cpu")))
+
+    def _run_here(
+        self, engine: Engine, arena: Buffer, slots: list[Slot], stream: Stream
+    ) -> _Flight:
+        """Run slots in the calling thread, whose stream it is, to their end.
+
+        Events would cost as much as all the rest here, and tell nothing that a clock doesn't.
+        """
+        targets = [slot.plan.target for slot in slots]
+        source = as_images(arena, [slot.placed for slot in slots])
+        dst = pack(engine.allocate(packed_nbytes(targets)), targets)
+        begin = time.perf_counter()
+        run_plans(engine, source, dst, [slot.plan for slot in slots], stream)
+        stream.sync()
+        seconds = time.perf_counter() - begin
+        return _Flight(slots, dst.buffer, dst.placed(), engine, [], (arena,), seconds)
 
     def _launch(self, engine: Engine, arena: Buffer, slots: list[Slot], stream: Stream) -> _Flight:
         targets = [slot.plan.target for slot in slots]
@@ -234,29 +255,32 @@ class DeviceStage:
     def _land(self, flight: _Flight) -> Done:
         name = flight.engine.device.name
         try:
-            flight.events[-1].sync()
+            if flight.events:
+                flight.events[-1].sync()
             self._measure(flight)
         except DeviceError as error:
             return Done(flight.slots, None, (), name, str(error))
         return Done(flight.slots, flight.output, flight.placed, name)
 
     def _measure(self, flight: _Flight) -> None:
+        device, on_cpu = flight.engine.device, flight.engine.device.kind == "cpu"
+        events, now = flight.events, time.perf_counter()
+        spans = [later.elapsed(event) / 1e3 for event, later in pairwise(events)]
+        spans = spans or [0.0, flight.seconds, 0.0]
         labels = ("upload", flight.slots[0].plan.label, "download")
         moved = [
             (slot.plan.source.nbytes, slot.plan.target.nbytes, slot.job.index)
             for slot in flight.slots
         ]
         total_in, total_out = (sum(item[i] for item in moved) for i in (0, 1))
-        on_cpu = flight.engine.device.kind == "cpu"
-        clock = time.perf_counter() - flight.events[-1].elapsed(flight.events[0]) / 1e3
+        clock = now - sum(spans)
         for i, label in enumerate(labels):
             if label != labels[1] and on_cpu:
                 continue
-            lane = None if on_cpu else f"{flight.engine.device.name} {label}"
-            seconds = flight.events[i + 1].elapsed(flight.events[i]) / 1e3
+            lane = None if on_cpu else f"{device.name} {label}"
             for nbytes_in, nbytes_out, index in moved:
                 counted = (nbytes_in, nbytes_in + nbytes_out, nbytes_out)[i]
                 whole = (total_in, total_in + total_out, total_out)[i]
-                share = seconds * counted / whole
+                share = spans[i] * counted / whole
                 clock += share
                 self._report.add_busy(label, share, counted, index=index, end=clock, lane=lane)

@@ -17,6 +17,7 @@ import stat
 import sys
 import zlib
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from cvcli.errors import ImageError, UsageError
@@ -40,6 +41,9 @@ def _host() -> str:
 # Part of the temporary name, so that a folder shared by several machines is safe.
 _HOST = _host()
 _TEMPORARY = re.compile(rf"\.cvcli-(\d+)-{_HOST}[0-9a-f]{{16}}\.tmp")
+
+# Numbers of temporary names. They start anywhere: a dead process of this number may have left some.
+_numbers = count(secrets.randbits(63))
 
 # What this process is writing right now.
 _active: set[Path] = set()
@@ -195,9 +199,14 @@ def write_atomic(
     temporary = path.parent / _temporary_name()
     _active.add(temporary)
     try:
-        _make_folder(path.parent)
         try:
-            _write_new(temporary, data, _permissions(path) if overwrite else None)
+            permissions = _permissions(path) if overwrite else None
+            try:
+                _write_new(temporary, data, permissions)
+            except FileNotFoundError:
+                # Looked for only now: of many outputs the folder is missing for the first alone.
+                _make_folder(path.parent)
+                _write_new(temporary, data, permissions)
             if stamp is not None:
                 _imprint(temporary, stamp)
             _place(temporary, path, overwrite)
@@ -236,7 +245,7 @@ def remove_stale(folder: Path) -> int:
 
 
 def _temporary_name() -> str:
-    return f".cvcli-{os.getpid()}-{_HOST}{secrets.token_hex(8)}.tmp"
+    return f".cvcli-{os.getpid()}-{_HOST}{next(_numbers) % 2**64:016x}.tmp"
 
 
 def _make_folder(folder: Path) -> None:

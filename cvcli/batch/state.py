@@ -51,6 +51,8 @@ class State:
         more: bool,
     ) -> None:
         self.change = threading.Condition()
+        self.over = threading.Event()
+        """Set once nothing is left to do, now or later."""
         self.error: BaseException | None = None
         self._todo = deque(jobs)
         self._left = len(self._todo)
@@ -62,11 +64,18 @@ class State:
         self._open: dict[tuple[str, int, bool], Batch] = {}
         self._needs: dict[int, int] = {}
         self._reading = self._flying = self._nbytes = 0
+        if self._is_over:
+            self.over.set()
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing is left to do, now or later."""
+    def _is_over(self) -> bool:
         return self._left <= 0 and not self._more
+
+    def _tell(self) -> None:
+        """Let the workers that wait look again, and whoever waits for the end if this is it."""
+        self.change.notify_all()
+        if self._is_over:
+            self.over.set()
 
     def add(self, job: Job) -> bool:
         """Take one more job, unless the run has been stopped."""
@@ -74,19 +83,19 @@ class State:
             if not self._stopped:
                 self._todo.append(job)
                 self._left += 1
-                self.change.notify_all()
+                self._tell()
             return not self._stopped
 
     def no_more(self) -> None:
         """Note that no job is to be added."""
         with self.change:
             self._more = False
-            self.change.notify_all()
+            self._tell()
 
     def next(self) -> Finished | Batch | Job | None:
         """Return what to do next: what is nearest to its end, and of that the newest."""
         with self.change:
-            while not self.is_over:
+            while not self._is_over:
                 if self._ready:
                     return self._ready.pop()
                 if self._finished:
@@ -134,7 +143,7 @@ class State:
     def _submit(self, batch: Batch) -> None:
         if batch.slots:
             self._ready.append(batch)
-            self.change.notify_all()
+            self._tell()
 
     def place(
         self, album: Album, picture: Picture, fresh: Batch | None
@@ -188,7 +197,7 @@ class State:
             self._flying -= 1
             self._nbytes -= album.nbytes
             self._close_all()
-            self.change.notify_all()
+            self._tell()
 
     def filled(self, batch: Batch, failed: Album | None) -> None:
         """Note that a decoder is through with a batch; a failed image gives its slot up."""
@@ -202,13 +211,13 @@ class State:
         """Note that a worker is through with a file's pictures."""
         with self.change:
             self._reading -= 1
-            self.change.notify_all()
+            self._tell()
 
     def finished(self, items: Iterable[Finished]) -> None:
         """Take images whose pixels are ready."""
         with self.change:
             self._finished.extend(items)
-            self.change.notify_all()
+            self._tell()
 
     def leave(self, album: Album | None) -> None:
         """Note that a file is done, or failed for good."""
@@ -216,7 +225,7 @@ class State:
             self._left -= 1
             self._flying -= 1
             self._nbytes -= album.nbytes if album is not None else 0
-            self.change.notify_all()
+            self._tell()
 
     def stop(self, *, discard: bool) -> list[Job]:
         """Start no more images; with ``discard`` also drop those not yet written.
@@ -232,5 +241,5 @@ class State:
                 self._left = 0
                 self._finished.clear()
                 self._ready.clear()
-            self.change.notify_all()
+            self._tell()
         return dropped

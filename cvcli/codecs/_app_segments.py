@@ -73,14 +73,17 @@ def limited(metadata: Metadata) -> Metadata:
     return metadata
 
 
-def attach(file: bytes, metadata: Metadata) -> bytes:
-    """The file with its metadata behind the JFIF segment, where readers look for it."""
-    at, jfif = 2, b""
-    if file[2:4] == b"\xff\xe0" and file[6:11] == _JFIF:
+def attach(file: bytes | bytearray | memoryview, metadata: Metadata) -> bytes:
+    """The file with its metadata behind the JFIF segment, where readers look for it.
+
+    It is copied once, and a large file takes long to copy.
+    """
+    whole, at, jfif = memoryview(file), 2, b""
+    if bytes(whole[2:4]) == b"\xff\xe0" and whole[6:11] == _JFIF:
         at = 4 + struct.unpack_from(">H", file, 4)[0]
-        jfif = _with_density(file[2:at], metadata.density)
-    blocks = b"".join(_segment(kind, body) for kind, body in _bodies(metadata))
-    return file[:2] + jfif + blocks + file[at:]
+        jfif = _with_density(bytes(whole[2:at]), metadata.density)
+    blocks = [_segment(kind, body) for kind, body in _bodies(metadata)]
+    return b"".join((whole[:2], jfif, *blocks, whole[at:]))
 
 
 def _with_density(jfif: bytes, density: Density | None) -> bytes:

@@ -211,7 +211,7 @@ def encode(image: Pixels, format: str, saving: Saving) -> bytes:
             optimize=coding.optimized,
             out=_room(image.nbytes),
         )
-    return _app_segments.attach(bytes(file), saving.metadata)
+    return _app_segments.attach(file, saving.metadata)
 
 
 def _with_tables(pixels: Pixels, coding: Coding, sampling: str | None) -> bytes:
