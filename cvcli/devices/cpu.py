@@ -12,6 +12,7 @@ from functools import cache, partial
 from itertools import count
 from pathlib import Path
 
+from cvcli.devices import cgroup
 from cvcli.devices.base import Copy, Device, Functor, Launch
 from cvcli.devices.queues import DrivenQueue, Point, Queue
 from cvcli.devices.rows import call_of, pixel_symbol
@@ -72,23 +73,7 @@ def cpu_threads() -> int:
         usable = len(os.sched_getaffinity(0))
     except AttributeError:
         usable = os.cpu_count() or 1
-    return max(1, min(usable, _cgroup_quota() or usable))
-
-
-def _cgroup_quota() -> int | None:
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-    except (OSError, ValueError):
-        return None
-    return None if quota == "max" else -(-int(quota) // int(period))
-
-
-def _cgroup_memory() -> int | None:
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return None
-    return int(limit) if limit.isdigit() else None
+    return max(1, min(usable, cgroup.processors() or usable))
 
 
 def integer_table(functor: str, params: tuple[float, ...], levels: int) -> bytes:
@@ -233,7 +218,7 @@ class CpuDevice(Device):
         except (AttributeError, ValueError, OSError):
             # Not every system tells; then only an allocation can.
             return sys.maxsize, sys.maxsize
-        limit = _cgroup_memory()
+        limit = cgroup.memory()
         return min(free, limit or free), min(total, limit or total)
 
     def _run(self, launch: Launch, block: ctypes.Structure) -> None:
