@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from cvcli.cli import bench, doctor
 from cvcli.cli.commands import operator_command, run_command
 from cvcli.cli.console import emit, print_error, say
 from cvcli.cli.settings import Settings, load_settings
@@ -92,6 +91,8 @@ def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
     app.command("run", no_args_is_help=True)(run_command(settings.presets))
     if first == "run":
         return app
+    from cvcli.cli import bench, doctor
+
     app.command("config")(config_command(settings))
     app.command("ops")(list_operators)
     app.command("doctor")(doctor.doctor)

@@ -42,6 +42,8 @@ def read(chunks: Iterable[tuple[bytes, bytes]]) -> Metadata:
             found = found.losing(exif=found.exif or exif)
         elif kind in _TEXTS:
             texts.append((kind, body))
+    if not texts and not colour:
+        return found
     return found.losing(texts=tuple(texts), colour=tuple(colour.items()))
 
 
