@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from cvcli.devices import cgroup
 from cvcli.devices.cpu import cpu_threads
+from cvcli.devices.numbers import Numbers
 
 
 def laid(tmp_path, own, files):
@@ -64,3 +67,16 @@ def test_workers_follow_the_quota(monkeypatch):
     assert cpu_threads() == 1
     monkeypatch.setattr(cgroup, "processors", lambda: None)
     assert cpu_threads() >= 1
+
+
+def test_numbers_are_given_once_whichever_thread_asks():
+    numbers, given = Numbers(), [[] for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda own=own: own.extend(numbers.take() for _ in range(5000)))
+        for own in given
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(number for own in given for number in own) == list(range(1, 20001))

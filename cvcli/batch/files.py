@@ -12,12 +12,10 @@ import errno
 import os
 import platform
 import re
-import secrets
 import stat
 import sys
 import zlib
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 from cvcli.errors import ImageError, UsageError
@@ -41,9 +39,6 @@ def _host() -> str:
 # Part of the temporary name, so that a folder shared by several machines is safe.
 _HOST = _host()
 _TEMPORARY = re.compile(rf"\.cvcli-(\d+)-{_HOST}[0-9a-f]{{16}}\.tmp")
-
-# Numbers of temporary names. They start anywhere: a dead process of this number may have left some.
-_numbers = count(secrets.randbits(63))
 
 # What this process is writing right now.
 _active: set[Path] = set()
@@ -245,7 +240,7 @@ def remove_stale(folder: Path) -> int:
 
 
 def _temporary_name() -> str:
-    return f".cvcli-{os.getpid()}-{_HOST}{next(_numbers) % 2**64:016x}.tmp"
+    return f".cvcli-{os.getpid()}-{_HOST}{os.urandom(8).hex()}.tmp"
 
 
 def _make_folder(folder: Path) -> None:

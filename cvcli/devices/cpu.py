@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
-from itertools import count
 from pathlib import Path
 
 from cvcli.devices import cgroup
 from cvcli.devices.base import Copy, Device, Functor, Launch
+from cvcli.devices.numbers import Numbers
 from cvcli.devices.queues import DrivenQueue, Point, Queue
 from cvcli.devices.rows import call_of, pixel_symbol
 from cvcli.errors import DeviceError, OutOfMemoryError
@@ -108,7 +108,7 @@ class CpuDevice(Device):
 
     def __init__(self) -> None:
         self._library = native()
-        self._handles = count(1)
+        self._handles = Numbers()
         self._streams: dict[int, Queue | DrivenQueue] = {0: Queue("cvcli-stream-0")}
         self._events: dict[int, Point] = {}
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
@@ -131,7 +131,7 @@ class CpuDevice(Device):
     allocate_staging, free_staging = allocate, free
 
     def create_stream(self) -> int:
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._streams[handle] = Queue(f"cvcli-stream-{handle}")
         return handle
 
@@ -141,7 +141,7 @@ class CpuDevice(Device):
         For a thread that would only wait: the work stays on its processor, with what is in its
         cache. Only that thread may use the stream, and it must wait for it in the end.
         """
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._streams[handle] = DrivenQueue()
         return handle
 
@@ -155,7 +155,7 @@ class CpuDevice(Device):
         return self._streams[stream].idle()
 
     def create_event(self, timing: bool) -> int:
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._events[handle] = point = Point()
         point.complete()
         return handle
@@ -195,7 +195,7 @@ class CpuDevice(Device):
         self._streams[stream].put(self._task(launch))
 
     def create_graph(self, work: Sequence[Launch | Copy]) -> int:
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._graphs[handle] = [self._task(piece) for piece in work]
         return handle
 
