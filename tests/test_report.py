@@ -263,3 +263,10 @@ def test_planning_imports_no_terminal_or_array_library():
         [sys.executable, "-c", code], capture_output=True, check=True, text=True, env=environment
     )
     assert run.stdout == "[]\n"
+
+
+def test_timings_of_each_image_can_be_left_out(tmp_path):
+    report = Report(mixed_plan(), timings=False)
+    report.add_busy("read", 0.5, 100, index=report.rows[0].index)
+    assert report.rows[0].ms == {}
+    assert [stage.busy_s for stage in report.stages() if stage.name == "read"] == [0.5]

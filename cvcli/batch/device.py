@@ -106,7 +106,8 @@ class DeviceStage:
         stream = self._own_stream(engine)
         flights: list[Flight] = []
         try:
-            self._flights.fly(Work(engine, batch.arena, batch.slots, stream, flights.append))
+            work = Work(engine, batch.arena, batch.slots, stream, flights.append, here=True)
+            self._flights.fly(work)
         finally:
             # Whatever was queued must run: others may wait for it. What failed, its event tells.
             with suppress(DeviceError):

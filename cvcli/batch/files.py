@@ -12,7 +12,6 @@ import errno
 import os
 import platform
 import re
-import secrets
 import stat
 import sys
 import zlib
@@ -215,8 +214,13 @@ def write_together(
         for path, data in files:
             staged.append(path.parent / _temporary_name())
             _active.add(staged[-1])
-            _make_folder(path.parent)
-            _write_new(staged[-1], data, _permissions(path) if overwrite else None)
+            permissions = _permissions(path) if overwrite else None
+            try:
+                _write_new(staged[-1], data, permissions)
+            except FileNotFoundError:
+                # Looked for only now: of many outputs the folder is missing for the first alone.
+                _make_folder(path.parent)
+                _write_new(staged[-1], data, permissions)
             if stamp is not None:
                 _imprint(staged[-1], stamp)
         for temporary, (path, _) in zip(staged, files, strict=True):
@@ -268,7 +272,7 @@ def remove_stale(folder: Path) -> int:
 
 
 def _temporary_name() -> str:
-    return f".cvcli-{os.getpid()}-{_HOST}{secrets.token_hex(8)}.tmp"
+    return f".cvcli-{os.getpid()}-{_HOST}{os.urandom(8).hex()}.tmp"
 
 
 def _make_folder(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from cvcli.batch.report import Report
 from cvcli.batch.slots import Slot, as_images
@@ -41,17 +42,23 @@ class Flight:
     engine: Engine
     events: list[Event]
     keep: tuple[object, ...]
+    seconds: float = 0.0
+    """How long the chain took, where it has already run and there are no events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Images of an arena to be run on a stream; ``then`` gets what has been queued."""
+    """Images of an arena to be run on a stream; ``then`` gets what has been queued.
+
+    With ``here`` the stream is the calling thread's own, and the work is run to its end.
+    """
 
     engine: Engine
     arena: Buffer
     slots: list[Slot]
     stream: Stream
     then: Callable[[Flight], None]
+    here: bool = False
 
 
 class Flights:
@@ -63,7 +70,7 @@ class Flights:
     def fly(self, work: Work) -> None:
         """Run slots as one batch; without room for it, as halves, at last on the CPU."""
         try:
-            flight = _launch(work)
+            flight = _run(work) if work.here else _launch(work)
         except OutOfMemoryError as error:
             self._split(work, error)
         except DeviceError as error:
@@ -81,13 +88,14 @@ class Flights:
             self.deliver(Done(slots, None, (), "cpu", str(error)))
         else:
             self._report.note(slots[0].job.index, f"run on the CPU: {error}")
-            self.fly(replace(work, engine=engine_of("cpu"), stream=Stream("cpu")))
+            self.fly(replace(work, engine=engine_of("cpu"), stream=Stream("cpu"), here=False))
 
     def land(self, flight: Flight) -> None:
         """Wait for a batch and deliver it."""
         name = flight.engine.device.name
         try:
-            flight.events[-1].sync()
+            if flight.events:
+                flight.events[-1].sync()
             self._measure(flight)
         except DeviceError as error:
             self.deliver(Done(flight.slots, None, (), name, str(error)))
@@ -95,6 +103,9 @@ class Flights:
             self.deliver(Done(flight.slots, flight.output, flight.placed, name))
 
     def _measure(self, flight: Flight) -> None:
+        events, now = flight.events, time.perf_counter()
+        spans = [later.elapsed(event) / 1e3 for event, later in pairwise(events)]
+        spans = spans or [0.0, flight.seconds, 0.0]
         labels = ("upload", flight.slots[0].plan.label, "download")
         moved = [
             (slot.plan.source.nbytes, slot.plan.target.nbytes, slot.job.index)
@@ -102,18 +113,30 @@ class Flights:
         ]
         total_in, total_out = (sum(item[i] for item in moved) for i in (0, 1))
         on_cpu = flight.engine.device.kind == "cpu"
-        clock = time.perf_counter() - flight.events[-1].elapsed(flight.events[0]) / 1e3
+        clock = now - sum(spans)
         for i, label in enumerate(labels):
             if label != labels[1] and on_cpu:
                 continue
             lane = None if on_cpu else f"{flight.engine.device.name} {label}"
-            seconds = flight.events[i + 1].elapsed(flight.events[i]) / 1e3
             for nbytes_in, nbytes_out, index in moved:
                 counted = (nbytes_in, nbytes_in + nbytes_out, nbytes_out)[i]
                 whole = (total_in, total_in + total_out, total_out)[i]
-                share = seconds * counted / whole
+                share = spans[i] * counted / whole
                 clock += share
                 self._report.add_busy(label, share, counted, index=index, end=clock, lane=lane)
+
+
+def _run(work: Work) -> Flight:
+    """Run a batch in the calling thread; events would cost as much as all the rest."""
+    engine, stream = work.engine, work.stream
+    targets = [slot.plan.target for slot in work.slots]
+    source = as_images(work.arena, [slot.placed for slot in work.slots])
+    dst = pack(engine.allocate(packed_nbytes(targets)), targets)
+    begin = time.perf_counter()
+    run_plans(engine, source, dst, [slot.plan for slot in work.slots], stream)
+    stream.sync()
+    seconds = time.perf_counter() - begin
+    return Flight(work.slots, dst.buffer, dst.placed(), engine, [], (work.arena,), seconds)
 
 
 def _launch(work: Work) -> Flight:

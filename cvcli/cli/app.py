@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 import typer
 
-from cvcli.cli import bench, doctor
 from cvcli.cli.commands import operator_command, run_command
 from cvcli.cli.console import emit, print_error, say
 from cvcli.cli.settings import Settings, load_settings
@@ -82,7 +81,7 @@ def _settings(words: list[str]) -> Settings:
 
 
 def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
-    """Return the app; where the first word names an operator, only its command is built."""
+    """Return the app; where the first word names a command over files, only that is built."""
     settings = settings or Settings()
     commands = [*_commands(), *names(), "run"]
     app = typer.Typer(
@@ -97,7 +96,7 @@ def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
     app.callback()(_root)
     first = words[0] if words else ""
     known = first.replace("-", "_") in names()
-    for operator in [operator_named(first)] if known else operators():
+    for operator in [operator_named(first)] if known else [] if first == "run" else operators():
         command = app.command(
             operator.command,
             help=operator.doc,
@@ -106,7 +105,13 @@ def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
             epilog=f"Example: cvcli {example(operator.command)}",
         )
         command(operator_command(operator))
+    if known:
+        return app
     app.command("run", no_args_is_help=True)(run_command(settings.presets))
+    if first == "run":
+        return app
+    from cvcli.cli import bench, doctor
+
     app.command("config")(config_command(settings))
     app.command("ops")(list_operators)
     app.command("doctor")(doctor.doctor)

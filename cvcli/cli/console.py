@@ -69,7 +69,7 @@ class Screen:
     """Progress while a run goes on, and its summary; ``total`` is None where it isn't known."""
 
     def __init__(self, total: int | None, progress: str, *, quiet: bool, verbose: bool) -> None:
-        self._total, self._quiet, self._verbose = total, quiet, verbose
+        self._total, self._quiet, self.verbose = total, quiet, verbose
         self._bar: Any = None
         self._shown: set[int] = set()
         wanted = (progress == "always" or (progress == "auto" and not quiet)) and total != 1
@@ -106,7 +106,7 @@ class Screen:
             self._bar.update(self._task, completed=done, rate=rate)
         if self._lines:
             self._tell(report, done)
-        if self._verbose:
+        if self.verbose:
             self._list(report)
 
     def _tell(self, report: Report, done: int) -> None:
@@ -124,7 +124,7 @@ class Screen:
 
     def summary(self, report: Report, *, interrupted: bool) -> None:
         """Print the failures and notes, and unless quiet the table of timings."""
-        if self._verbose:
+        if self.verbose:
             self._list(report)
         if not self._quiet and sys.stderr is not None:
             _print_table(report)

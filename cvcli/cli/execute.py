@@ -122,7 +122,13 @@ def execute(
     """
     report, trace = reports
     timeline = trace is not None or (report is not None and report.suffix.lower() == ".html")
-    record = Report(plan, command=_command(), version=__version__, timeline=timeline)
+    record = Report(
+        plan,
+        command=_command(),
+        version=__version__,
+        timeline=timeline,
+        timings=report is not None or screen.verbose,
+    )
     if ends is not None:
         record.reads_files = not isinstance(ends.source, Held)
         record.writes_files = isinstance(ends.sink, FileSink | CheckSink)

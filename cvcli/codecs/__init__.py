@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, cast
 
 from cvcli.codecs import _convert, _deep
@@ -79,6 +79,8 @@ __all__ = [
     "versions",
 ]
 
+# Answers about sizes of images: of many files most are alike.
+_KEPT = 256
 # Shorter than any header: plugins would stumble over it.
 _SMALLEST = 8
 # The only format that tells channels that are planes of their own from channels of pixels.
@@ -100,6 +102,7 @@ def _codec_of(data: bytes) -> Codec:
     return next(codec for codec in _codecs() if codec.matches(data))
 
 
+@cache
 def _writer(format: str) -> Codec:
     for codec in _codecs():
         if format in codec.writes().values():
@@ -258,18 +261,24 @@ def encode_parts(
     reason = None if inks else encodable(spec_of(image, planar), format)
     if reason:
         raise ImageError(reason)
-    saving = _saving(quality, source, format, metadata or Metadata())
-    saving = replace(saving, planar=planar, inks=inks)
+    saving = _saving(quality, source, format, metadata or Metadata(), planar)
+    saving = replace(saving, inks=inks)
     with library_errors(format, "encode"):
         file = _writer(format).encode(image, format, saving)
     return (file,) if isinstance(file, bytes) else file
 
 
-def _saving(quality: int | None, source: Header | None, format: str, known: Metadata) -> Saving:
+def _saving(
+    quality: int | None,
+    source: Header | None,
+    format: str,
+    known: Metadata,
+    planar: bool = False,
+) -> Saving:
     if source is None:
-        return Saving(quality, metadata=known)
+        return Saving(quality, metadata=known, planar=planar)
     coding = source.coding if source.format == format else Coding()
-    return Saving(quality, coding, source.mode, known)
+    return Saving(quality, coding, source.mode, known, planar)
 
 
 def encode_all(
@@ -298,6 +307,7 @@ def encode_all(
         return _joined.encode(pictures, format, savings, durations, sources[0].plays)
 
 
+@lru_cache(maxsize=_KEPT)
 def fit(spec: ImageSpec, format: str) -> tuple[ImageSpec, tuple[str, ...]]:
     """What ``format`` can hold of an image of ``spec``, and a sentence for each loss.
 
@@ -322,6 +332,7 @@ def converted(image: Pixels, spec: ImageSpec, background: Colour = WHITE) -> Pix
     return _convert.converted(image, spec, background)
 
 
+@lru_cache(maxsize=_KEPT)
 def encodable(spec: ImageSpec, format: str) -> str | None:
     """Why ``format`` would not keep an image of ``spec`` whole; None when it would.
 

@@ -42,6 +42,8 @@ def read(chunks: Iterable[tuple[bytes, bytes]]) -> Metadata:
             found = found.losing(exif=found.exif or exif)
         elif kind in _TEXTS:
             texts.append((kind, body))
+    if not texts and not colour:
+        return found
     return found.losing(texts=tuple(texts), colour=tuple(colour.items()))
 
 
@@ -89,7 +91,7 @@ def hex_exif(kind: bytes, body: bytes) -> bytes | None:
 def attach(file: bytes, metadata: Metadata) -> bytes:
     """The file with its metadata behind the header chunk, in front of palette and pixels."""
     blocks = b"".join(chunk(kind, body) for kind, body in _bodies(metadata))
-    return file[:_HEAD] + blocks + file[_HEAD:]
+    return file[:_HEAD] + blocks + file[_HEAD:] if blocks else file
 
 
 def chunk(kind: bytes, body: bytes) -> bytes:

@@ -88,6 +88,8 @@ _NAMES = {
 def carried(metadata: Metadata, format: str, fields: frozenset[str]) -> Metadata:
     """What a format of these fields can take, the others noted as lost."""
     missing = [name for name in _NAMES if name not in fields and getattr(metadata, name)]
+    if not missing:
+        return metadata
     told = [name for name in missing if name != "colour" or _tells_more(metadata)]
     reasons = [f"{format} can't hold {_NAMES[name]}" for name in told]
     plain = Metadata()
@@ -141,7 +143,7 @@ def _with_true_exif(metadata: Metadata, width: int, height: int, orientation: in
         except (struct.error, ValueError, IndexError):
             metadata = metadata.losing("malformed EXIF is dropped")
     block = None if orientation == 1 else _exif.orientation_only(orientation)
-    return replace(metadata, exif=block)
+    return metadata if metadata.exif is block else replace(metadata, exif=block)
 
 
 def _without(text: bytes, begin: bytes, end: bytes) -> bytes:

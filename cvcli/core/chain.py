@@ -93,6 +93,8 @@ class Chain:
         if plan is None:
             plan = plan_steps(self.steps, spec)
             if len(self._plans) >= _PLANS_KEPT:
-                self._plans.pop(next(iter(self._plans)), None)
+                # A list: other threads may change the dictionary while one looks for its first.
+                for oldest in [*self._plans][:1]:
+                    self._plans.pop(oldest, None)
             self._plans[spec] = plan
         return plan

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import weakref
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from cvcli.devices import Device, default_device_name, open_device
+from cvcli.devices.numbers import Numbers
 from cvcli.errors import DeviceError, UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _local = threading.local()
 _DEFAULTS: dict[str, Stream] = {}
-_keys = count(1)
+_keys = Numbers()
 _LEGACY = 1
 
 
@@ -66,7 +66,7 @@ class Stream(metaclass=_StreamMeta):
     def __init__(self, device: str | None = None) -> None:
         self._bind(open_device(device or default_device_name()))
         self._handle = self._device.create_stream()
-        self.key, self.lasting = next(_keys), True
+        self.key, self.lasting = _keys.take(), True
         weakref.finalize(self, self._device.destroy_stream, self._handle).atexit = False
 
     @classmethod
@@ -79,7 +79,7 @@ class Stream(metaclass=_StreamMeta):
         stream._handle, stream._owner = handle, owner
         # Others may destroy theirs at any time, and handle 2 is another stream in each thread.
         stream.lasting = handle == 0
-        stream.key = 0 if stream.lasting else next(_keys)
+        stream.key = 0 if stream.lasting else _keys.take()
         return stream
 
     def _bind(self, device: Device) -> None:

@@ -9,10 +9,11 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache, partial
-from itertools import count
 from pathlib import Path
 
+from cvcli.devices import cgroup
 from cvcli.devices.base import Copy, Device, Functor, Launch
+from cvcli.devices.numbers import Numbers
 from cvcli.devices.queues import DrivenQueue, Point, Queue
 from cvcli.devices.rows import call_of, pixel_symbol
 from cvcli.errors import DeviceError, OutOfMemoryError
@@ -72,23 +73,7 @@ def cpu_threads() -> int:
         usable = len(os.sched_getaffinity(0))
     except AttributeError:
         usable = os.cpu_count() or 1
-    return max(1, min(usable, _cgroup_quota() or usable))
-
-
-def _cgroup_quota() -> int | None:
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-    except (OSError, ValueError):
-        return None
-    return None if quota == "max" else -(-int(quota) // int(period))
-
-
-def _cgroup_memory() -> int | None:
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-    except OSError:
-        return None
-    return int(limit) if limit.isdigit() else None
+    return max(1, min(usable, cgroup.processors() or usable))
 
 
 def integer_table(functor: str, params: tuple[float, ...], levels: int) -> bytes:
@@ -123,7 +108,7 @@ class CpuDevice(Device):
 
     def __init__(self) -> None:
         self._library = native()
-        self._handles = count(1)
+        self._handles = Numbers()
         self._streams: dict[int, Queue | DrivenQueue] = {0: Queue("cvcli-stream-0")}
         self._events: dict[int, Point] = {}
         self._memory: dict[int, ctypes.Array[ctypes.c_char]] = {}
@@ -146,7 +131,7 @@ class CpuDevice(Device):
     allocate_staging, free_staging = allocate, free
 
     def create_stream(self) -> int:
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._streams[handle] = Queue(f"cvcli-stream-{handle}")
         return handle
 
@@ -156,7 +141,7 @@ class CpuDevice(Device):
         For a thread that would only wait: the work stays on its processor, with what is in its
         cache. Only that thread may use the stream, and it must wait for it in the end.
         """
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._streams[handle] = DrivenQueue()
         return handle
 
@@ -170,7 +155,7 @@ class CpuDevice(Device):
         return self._streams[stream].idle()
 
     def create_event(self, timing: bool) -> int:
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._events[handle] = point = Point()
         point.complete()
         return handle
@@ -210,7 +195,7 @@ class CpuDevice(Device):
         self._streams[stream].put(self._task(launch))
 
     def create_graph(self, work: Sequence[Launch | Copy]) -> int:
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._graphs[handle] = [self._task(piece) for piece in work]
         return handle
 
@@ -233,7 +218,7 @@ class CpuDevice(Device):
         except (AttributeError, ValueError, OSError):
             # Not every system tells; then only an allocation can.
             return sys.maxsize, sys.maxsize
-        limit = _cgroup_memory()
+        limit = cgroup.memory()
         return min(free, limit or free), min(total, limit or total)
 
     def _run(self, launch: Launch, block: ctypes.Structure) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measure import CVCLI, HERE, link, make_images, ratio_by_round, run, summary, table, verdict
+from measure import CVCLI, HERE, by_round, link, make_images, run, summary, table, verdict
 from measure import usable_cores as cores
 
 BATCH, HEIGHT, WIDTH = 16, 1080, 1920
@@ -292,7 +292,7 @@ def _report_files(
     rows += [[f"{name} (recorded)", "", "", str(rate)] for name, rate in PEER_IMAGES_PER_S.items()]
     print(f"## {count} JPEGs of {WIDTH}x{HEIGHT} turned by 180 degrees, memory disk\n")
     print(table(["what", "s", "min-max", "images/s"], rows))
-    ratio = ratio_by_round(times["cpu"], times["cuda"])
+    ratio = by_round(times["cpu"], times["cuda"])["median"]
     print(f"CPU over GPU: {ratio:.2f}. Files of the same bytes: {same} of {count} "
           f"({verdict(same == count)}).\n")  # fmt: skip
     return found | {"floor_s": floors, "same_bytes": same, "count": count, "cpu_over_cuda": ratio}
@@ -304,7 +304,7 @@ def start(args: argparse.Namespace) -> Part:
         env = {"CVCLI_CACHE_DIR": str(Path(temp) / "cache")}
         runs = [_started(env) for _ in range(10)]
         cold, warm = runs[0], runs[1:]
-        image = make_images(Path(temp) / "small", 1, 640, 480)[0]
+        image = make_images(Path(temp) / "small", 1, "640x480")[0]
         words = [*CVCLI, "flip", "--axis", "-1", image, Path(temp) / "o.jpg", "--quiet"]
         words += ["--overwrite", "--device"]
         whole = {d: [run([*words, d], env=env).seconds for _ in range(10)][1:]

@@ -1,4 +1,4 @@
-"""What the benchmarks share: whole processes and their cost, medians, Markdown tables."""
+"""What the benchmarks share: whole processes and their cost, spreads, Markdown tables."""
 
 from __future__ import annotations
 
@@ -11,70 +11,87 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from images import names
+
 HERE = Path(__file__).parent
 CVCLI = [sys.executable, "-P", "-m", "cvcli"]
+Command = Sequence[str | Path]
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Wall clock in seconds, peak resident memory in bytes, and standard output."""
+    """Wall clock and processor time in seconds, peak resident bytes, and standard output."""
 
     seconds: float
+    cpu_s: float
     peak_nbytes: int
     output: str
 
 
-def run(*commands: Sequence[str | Path], env: dict[str, str] | None = None) -> Cost:
+def run(*commands: Command, env: dict[str, str] | None = None, cwd: Path | None = None) -> Cost:
     """Run commands side by side to their end; exit with their words if one fails."""
     begin = time.perf_counter()
     children = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | (env or {}))
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | (env or {}),
+            cwd=cwd,
+        )
         for command in commands
     ]
-    outputs = [child.stdout.read() for child in children if child.stdout is not None]
-    peak = 0
+    outputs = []
+    for child in children:
+        assert child.stdout is not None
+        with child.stdout:
+            outputs.append(child.stdout.read())
+    peak, cpu_s = 0, 0.0
     for child in children:
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         peak = max(peak, usage.ru_maxrss * 1024)
+        cpu_s += usage.ru_utime + usage.ru_stime
     seconds = time.perf_counter() - begin
     for child, output in zip(children, outputs, strict=True):
         if child.returncode:
             raise SystemExit(f"{child.args!r} ended with {child.returncode}\n{output}")
-    return Cost(seconds, peak, "".join(outputs))
+    return Cost(seconds, cpu_s, peak, "".join(outputs))
 
 
-def make_images(folder: Path, count: int, *size: int) -> list[Path]:
-    """Make JPEGs in a process of their own and return their paths."""
-    run([sys.executable, HERE / "images.py", folder, str(count), *map(str, size)])
-    return [folder / f"{i:04}.jpg" for i in range(count)]
+def make_images(folder: Path, count: int, kind: str = "photos") -> list[Path]:
+    """Make images in a process of their own and return their paths."""
+    run([sys.executable, HERE / "images.py", folder, str(count), kind])
+    return [folder / name for name in names(count, kind)]
 
 
 def link(files: Sequence[Path], folder: Path, count: int) -> Path:
     """Fill a folder with ``count`` hard links to files in turn."""
     folder.mkdir(parents=True)
     for i in range(count):
-        (folder / f"{i:05}.jpg").hardlink_to(files[i % len(files)])
+        file = files[i % len(files)]
+        (folder / f"{i:05}{file.suffix}").hardlink_to(file)
     return folder
 
 
 def usable_cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
+    """Return the processors this process may use, a container's share of them respected."""
+    from cvcli.devices.cpu import cpu_threads
+
+    return cpu_threads()
 
 
-def summary(seconds: Sequence[float]) -> dict[str, float]:
-    return {"median": median(seconds), "min": min(seconds), "max": max(seconds)}
+def summary(values: Sequence[float]) -> dict[str, float]:
+    return {"median": median(values), "min": min(values), "max": max(values)}
 
 
-def ratio_by_round(seconds: Sequence[float], base: Sequence[float]) -> float:
-    """Return the median over rounds of one time over the other's in the same round.
+def by_round(values: Sequence[float], base: Sequence[float]) -> dict[str, float]:
+    """Return the spread over rounds of one time over the other's in the same round.
 
     On a machine with other work, rounds differ more than the programs in one round do.
     """
-    return median(a / b for a, b in zip(seconds, base, strict=True))
+    return summary([a / b for a, b in zip(values, base, strict=True)])
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
