@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from cvcli.codecs import _convert, _deep
 from cvcli.codecs import _metadata as _kept
-from cvcli.codecs._base import Codec, Coding, Header, Parts, Saving, library_errors, spec_of
+from cvcli.codecs._base import Codec, Header, Parts, library_errors, saving_of, spec_of
 from cvcli.codecs._convert import WHITE, Colour, parse_colour
 from cvcli.codecs._count import count
 from cvcli.codecs._frames import SERIES, Frame, holds_all
@@ -261,24 +261,11 @@ def encode_parts(
     reason = None if inks else encodable(spec_of(image, planar), format)
     if reason:
         raise ImageError(reason)
-    saving = _saving(quality, source, format, metadata or Metadata(), planar)
+    saving = saving_of(quality, source, format, metadata or Metadata(), planar)
     saving = replace(saving, inks=inks)
     with library_errors(format, "encode"):
         file = _writer(format).encode(image, format, saving)
     return (file,) if isinstance(file, bytes) else file
-
-
-def _saving(
-    quality: int | None,
-    source: Header | None,
-    format: str,
-    known: Metadata,
-    planar: bool = False,
-) -> Saving:
-    if source is None:
-        return Saving(quality, metadata=known, planar=planar)
-    coding = source.coding if source.format == format else Coding()
-    return Saving(quality, coding, source.mode, known, planar)
 
 
 def encode_all(
@@ -301,7 +288,8 @@ def encode_all(
         if reason := encodable(spec_of(picture), format):
             raise ImageError(reason)
     savings = [
-        _saving(quality, source, format, known) for source, known in zip(sources, each, strict=True)
+        saving_of(quality, source, format, known)
+        for source, known in zip(sources, each, strict=True)
     ]
     with library_errors(format, "encode"):
         return _joined.encode(pictures, format, savings, durations, sources[0].plays)

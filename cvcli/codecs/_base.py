@@ -63,6 +63,20 @@ class Saving:
     inks: bool = False
 
 
+def saving_of(
+    quality: int | None,
+    source: Header | None,
+    format: str,
+    known: Metadata,
+    planar: bool = False,
+) -> Saving:
+    """How an image is to be saved: as its source was coded, if that was the same format."""
+    if source is None:
+        return Saving(quality, metadata=known, planar=planar)
+    coding = source.coding if source.format == format else Coding()
+    return Saving(quality, coding, source.mode, known, planar)
+
+
 @dataclass(frozen=True, slots=True)
 class Header:
     """What a file says it holds, read without decoding a pixel.
