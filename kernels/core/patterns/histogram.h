@@ -11,61 +11,24 @@ struct HistogramParams {
 
 #if CVCLI_CUDA
 
-// Two values share a word, for a part of so many columns counts fewer than 2^16 in one copy. There
-// is a copy for every other lane, side by side: so few lanes meet in a bank or on a counter,
-// whatever the image.
-constexpr int kCopies = 16;
-constexpr int32_t kWidestCount = 32768;
-
 template <int C>
-struct Counts {
-    static constexpr int kWords = C * kLevels / 2;
-    uint32_t words[kWords][kCopies];
-
-    CVCLI_FN uint32_t* flat() { return &words[0][0]; }
-    CVCLI_FN void add(int channel, uint32_t value) {
-        atomicAdd(&words[channel * (kLevels / 2) + value / 2][lane() % kCopies],
-                  value & 1 ? 65536u : 1u);
-    }
-    CVCLI_FN void clear() {
-        for (int i = threadIdx.x; i < kWords * kCopies; i += kBlockThreads) flat()[i] = 0;
-        __syncthreads();
-    }
-    // Adds the copies to what has been put out, or puts them out.
-    CVCLI_FN void put(uint32_t* out, bool more) const {
-        __syncthreads();
-        for (int i = threadIdx.x; i < kWords; i += kBlockThreads) {
-            uint32_t even = 0, odd = 0;
+CVCLI_FN void count_word(uint32_t (*counts)[kLevels], uint32_t word, int first) {
 #pragma unroll
-            for (int k = 0; k < kCopies; ++k) {
-                const uint32_t both = words[i][(k + i) % kCopies];
-                even += both & 0xffffu;
-                odd += both >> 16;
-            }
-            out[2 * i] = even + (more ? out[2 * i] : 0);
-            out[2 * i + 1] = odd + (more ? out[2 * i + 1] : 0);
-        }
-        __syncthreads();
+    for (int i = 0; i < 4; ++i) {
+        atomicAdd(&counts[(first + i) % C][word >> (8 * i) & 255u], 1u);
     }
-};
-
-template <int C>
-CVCLI_FN void count_word(Counts<C>& counts, uint32_t word, int first) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) counts.add((first + i) % C, word >> (8 * i) & 255u);
 }
 
-// Whole groups of 48 bytes of aligned rows [begin, end) from column `left` on, of which there are
-// `width`; returns how many pixels of a row they are.
+// Whole groups of 48 bytes of aligned rows [begin, end); returns how many pixels of a row they are.
 template <int C>
-CVCLI_FN int32_t count_groups(const Image& src, int32_t begin, int32_t end, int32_t left,
-                              int32_t width, Counts<C>& counts) {
+CVCLI_FN int32_t count_groups(const Image& src, int32_t begin, int32_t end,
+                              uint32_t (*counts)[kLevels]) {
     const uint64_t bits = address(src.data) | static_cast<uint64_t>(src.row_pitch);
-    const int32_t groups = width * C / 48;
+    const int32_t groups = static_cast<int32_t>(int64_t{src.width} * C / 48);
     if ((bits & (kChunk - 1)) || !groups) return 0;
     for (int32_t i = threadIdx.x; i < (end - begin) * groups; i += kBlockThreads) {
-        const uint8_t* from = row_at<const uint8_t>(src, begin + i / groups) + int64_t{left} * C +
-                              int64_t{i % groups} * 48;
+        const uint8_t* from =
+            row_at<const uint8_t>(src, begin + i / groups) + int64_t{i % groups} * 48;
         uint4 chunks[3];
 #pragma unroll
         for (int k = 0; k < 3; ++k) chunks[k] = load_chunk(from + k * kChunk);
@@ -77,40 +40,46 @@ CVCLI_FN int32_t count_groups(const Image& src, int32_t begin, int32_t end, int3
             count_word<C>(counts, chunks[k].w, k * kChunk + 12);
         }
     }
-    return groups * 48 / C;
+    return static_cast<int32_t>(int64_t{groups} * 48 / C);
 }
 
-// A block makes one part.
+// A block makes one part; each warp counts by itself, so that few lanes meet on one counter.
 template <class W>
 CVCLI_FN void histogram(const W& work, const Each<HistogramParams>& each) {
     using In = typename W::In;
     constexpr int C = In::kChannels;
-    __shared__ Counts<C> counts;
+    constexpr int kCopies = C > 2 ? 4 : 8;
+    __shared__ uint32_t counts[kCopies][C][kLevels];
+    uint32_t* const flat = &counts[0][0][0];
+    auto* const mine = counts[threadIdx.x / kWarp % kCopies];
     for_each_tile(work.args, 1, work.args.dst, [&](int32_t index, int32_t, int32_t part) {
         const Image src = work.src(index);
         const Frame frame = work.params(each, index).frame;
         const auto reader = work.reader(src, index);
+        for (int i = threadIdx.x; i < kCopies * C * kLevels; i += kBlockThreads) {
+            flat[i] = 0;
+        }
+        __syncthreads();
         const int32_t begin = part * kPartRows;
         const int32_t end = smaller(begin + kPartRows, frame.height);
-        uint32_t* out = row_at<uint32_t>(work.dst(index), part);
-#pragma unroll 1
-        for (int32_t left = 0; left < frame.width; left += kWidestCount) {
-            const int32_t width = smaller(kWidestCount, frame.width - left);
-            counts.clear();
-            int32_t done = 0;
-            if constexpr (W::Read::kDirect) {
-                done = count_groups<C>(src, begin, end, left, width, counts);
-            }
-            const int32_t rest = width - done;
-            for (int32_t i = threadIdx.x; i < (end - begin) * rest; i += kBlockThreads) {
-                const In pixel = reader.at(begin + i / rest, left + done + i % rest);
+        int32_t done = 0;
+        if constexpr (W::Read::kDirect) done = count_groups<C>(src, begin, end, mine);
+        const int32_t left = frame.width - done;
+        for (int32_t i = threadIdx.x; i < (end - begin) * left; i += kBlockThreads) {
+            const In pixel = reader.at(begin + i / left, done + i % left);
 #pragma unroll
-                for (int c = 0; c < C; ++c) {
-                    counts.add(c, static_cast<int>(pixel.v[c]) & (kLevels - 1));
-                }
+            for (int c = 0; c < C; ++c) {
+                atomicAdd(&mine[c][static_cast<int>(pixel.v[c]) & (kLevels - 1)], 1u);
             }
-            counts.put(out, left > 0);
         }
+        __syncthreads();
+        uint32_t* out = row_at<uint32_t>(work.dst(index), part);
+        for (int i = threadIdx.x; i < C * kLevels; i += kBlockThreads) {
+            uint32_t total = 0;
+            for (int copy = 0; copy < kCopies; ++copy) total += flat[copy * C * kLevels + i];
+            out[i] = total;
+        }
+        __syncthreads();
     });
 }
 
