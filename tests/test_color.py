@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import cv2
+import emulator
 import numpy as np
 import pytest
 from conftest import ROOT, assert_same, bits, noise, run, run_chain, sprinkle
@@ -379,3 +380,16 @@ def test_dense_is_what_it_says():
     array = dense()
     assert len(np.unique(array.reshape(-1, 3), axis=0)) > 700_000
     assert cvcli.as_tensor(array).shape == array.shape
+
+
+@pytest.mark.parametrize("width", (80, 528, 531, 70))
+def test_an_emulated_gpu_gives_the_same_bytes_in_any_alignment(width):
+    """Rows of whole chunks go through registers; ends of rows, and others, do not."""
+    array = noise((2, 5, width, 3), "uint8")
+    for name, case in (
+        ("adjust_saturation", {"factor": 1.7}),
+        ("cvtcolor", {"code": "rgb2gray"}),
+        ("cvtcolor", {"code": "rgb2rgba"}),
+    ):
+        emulator.compare(name, array, **case)
+    emulator.compare("adjust_saturation", noise((2, 5, width, 3), "float32"), factor=0.4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cv2
+import emulator
 import numpy as np
 import pytest
 from conftest import assert_same, noise, run, run_chain, run_ragged, sprinkle, step_by_step
@@ -162,3 +163,13 @@ def test_chains_equal_their_steps(text, device):
 def test_what_it_is_not_made_for_is_refused(name, case, shape, dtype):
     with pytest.raises(ParameterError, match=f"^{name}: .*, got "):
         getattr(cvcli, name)(cvcli.as_tensor(noise(shape, dtype)), **case)
+
+
+@pytest.mark.parametrize("channels", (1, 2, 3, 4))
+def test_an_emulated_gpu_gives_the_same_bytes(channels):
+    """Rows of whole chunks and others; all values, a few, and a single one."""
+    for low, high, width in ((0, 256, 160), (100, 103, 45), (7, 8, 64), (255, 256, 33)):
+        values = noise((2, 41, width, channels), "uint8").astype(int)
+        array = (low + values % (high - low)).astype("uint8")
+        emulator.compare("histogrameq", array)
+        emulator.compare("autocontrast", array)

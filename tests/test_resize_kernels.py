@@ -160,3 +160,12 @@ def test_a_ragged_batch_on_a_gpu(dtype):
         pairs = zip(run_ragged(chains, arrays, CUDA), run_ragged(chains, arrays), strict=True)
         for cuda, cpu in pairs:
             assert_same(cuda, cpu)
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+def test_gathers_and_steps_on_the_way_in_are_the_same_bytes_in_the_emulator(channels):
+    """Groups of pixels are loaded by words, forwards and backwards, where a run holds them."""
+    array = noise((1, 90, 203, channels), "uint8")
+    for lead in ("flip --axis 1", "flip --axis -1 | invert", "pad --left 7 --top 3 --border wrap"):
+        emulator.compare(f"{lead} | resize 44x47! --filter bicubic", array)
+        emulator.compare(f"crop --x 3 --width 190 --height 80 | {lead} | resize 50%", array)

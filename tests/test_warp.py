@@ -283,3 +283,22 @@ def test_places_a_hundred_thousand_pixels_away():
     wanted = formula(array, tilted, "bilinear", "reflect")
     assert apart(got, wanted).max() <= 255 / 64 + 1
     emulator.compare("warp_perspective", array, **case)
+
+
+# Maps whose whole tiles don't fit into shared memory, whose parts do, and whose parts don't either.
+SHRINKING = (
+    ("warp_affine", {"matrix": "0.55,-0.2,20;0.15,0.6,-3"}),
+    ("warp_affine", {"matrix": "0.3,-0.1,20;0.15,0.3,-3", "border": "reflect101"}),
+    ("warp_affine", {"matrix": "0.02,0,10;0,0.02,20", "border": "wrap"}),
+    ("warp_perspective", {"matrix": "0.5,-0.3,10;0.3,0.5,-10;0.001,0.0005,1", "value": 9}),
+)
+
+
+@pytest.mark.parametrize(
+    "channels, dtype", ((3, "uint8"), (4, "uint8"), (1, "uint8"), (2, "uint16"))
+)
+def test_maps_that_shrink_give_the_same_bytes_in_the_emulator(channels, dtype):
+    array = noise((2, 150, 260, channels), dtype)
+    for name, case in SHRINKING:
+        emulator.compare(name, array, **case)
+        emulator.compare(name, array[:, :131, :207], interp="nearest", **case)

@@ -160,6 +160,11 @@ struct WholeGroup {
         for (int c = 0; c < kLoaded; ++c) words[c] = read_only(from + c);
         shift = 8 * lead;
     }
+    // Keeps compilers from loading only where it is stored.
+    CVCLI_FN void is_loaded() {
+#pragma unroll
+        for (int c = 0; c < kLoaded; ++c) asm volatile("" : "+r"(words[c]));
+    }
     CVCLI_FN void store(const R& reader, bool backwards, int span) const {
         uint32_t raw[kRaw], four[C] = {};
 #pragma unroll
@@ -261,12 +266,12 @@ struct BatchLoad {
             if (group < first || group > last) load_any(row, group);
         });
     }
-    // Groups from `first` to `last`, four of a thread's at a time, all loads before the stores. In
+    // Groups from `first` to `last`, three of a thread's at a time, all loads before the stores. In
     // the place of others the nearest of these are loaded, so that nothing is left to chance.
     template <bool Shifted>
     CVCLI_FN void load_whole(const uint8_t* from, uint64_t pitch, int stride, int first,
                              int last) const {
-        constexpr int round = 4;
+        constexpr int round = 3;
         const int total = batch * 4 * span;
         const uint32_t last_row = smaller(batch * 4, place.end_y - first_row) - 1;
         const uint32_t step_rows = (kBlockThreads * inverse) >> 26;
@@ -282,20 +287,17 @@ struct BatchLoad {
             row += group >= span ? 1 : 0;
             group -= group >= span ? span : 0;
         };
-        int i = 0;
 #pragma unroll 1
-        for (; i + round * kBlockThreads <= total; i += round * kBlockThreads) {
+        for (int i = threadIdx.x; i < total; i += round * kBlockThreads) {
             WholeGroup<C, R, Shifted> groups[round];
 #pragma unroll
             for (int n = 0; n < round; ++n) load(groups[n]);
 #pragma unroll
-            for (int n = 0; n < round; ++n) groups[n].store(reader, stride < 0, span);
-        }
-#pragma unroll 1
-        for (i += threadIdx.x; i < total; i += kBlockThreads) {
-            WholeGroup<C, R, Shifted> one;
-            load(one);
-            one.store(reader, stride < 0, span);
+            for (int n = 0; n < round; ++n) groups[n].is_loaded();
+#pragma unroll
+            for (int n = 0; n < round; ++n) {
+                if (i + n * kBlockThreads < total) groups[n].store(reader, stride < 0, span);
+            }
         }
     }
     CVCLI_FN void operator()() const {

@@ -20,6 +20,11 @@ CVCLI_FN uint4 load_chunk(const uint8_t* from) {
     return __ldg(reinterpret_cast<const uint4*>(from));
 }
 
+// Keeps compilers from loading a chunk only where it is used.
+CVCLI_FN void is_loaded(uint4& chunk) {
+    asm volatile("" : "+r"(chunk.x), "+r"(chunk.y), "+r"(chunk.z), "+r"(chunk.w));
+}
+
 template <class B>
 CVCLI_FN B load_sample(const uint8_t* from) {
     return __ldg(reinterpret_cast<const B*>(from));

@@ -151,7 +151,7 @@ constexpr bool kKeepsConstants = sizeof(T) < 4 || Filter == kNearest;
 
 // So many digits of a place count.
 template <int Filter, class T>
-constexpr int kDigits = Filter == kLinear && sizeof(T) == 1 ? 14 : 16;
+constexpr int kDigits = Filter == kNearest || (Filter == kLinear && sizeof(T) == 1) ? 14 : 16;
 
 // A part of a tile, from the room if its source fits there. A whole tile whose source does not is
 // left alone, and false returned.
@@ -170,7 +170,7 @@ CVCLI_FN bool warp_part(const W& work, const Image& dst, const typename W::Read&
         return true;
     }
     const Room room(memory, box, params);
-    if (!room.fits(Map::kWidest)) {
+    if (!room.fits(Map::template kWidest<digits>)) {
         if (whole && box.known) return false;
         // A copy for the call, so that elsewhere the image stays in registers.
         const Image src = reader.src;
@@ -200,7 +200,7 @@ template <int Shape, int Filter, int Wide, int High, class W>
 CVCLI_FN void warp(const W& work, const Each<WarpParams>& each) {
     using In = typename W::In;
     using Room = WarpRoom<typename In::Sample, In::kChannels>;
-    using Map = WarpMap<Shape, High>;
+    using Map = WarpMap<Shape, Wide, High>;
     constexpr int kParts = 4;
     __shared__ typename Room::Memory memory;
     __shared__ typename Map::Memory origins;

@@ -52,11 +52,11 @@ CVCLI_FN int32_t whole_of(float at) {
     return static_cast<int32_t>(floor_of(at));
 }
 
-template <int Shape, int High>
+template <int Shape, int Wide, int High>
 struct WarpMap;
 
-template <int High>
-struct WarpMap<kAffine, High> {
+template <int Wide, int High>
+struct WarpMap<kAffine, Wide, High> {
     struct Memory {};
     struct Step {
         int64_t x;
@@ -72,6 +72,7 @@ struct WarpMap<kAffine, High> {
         float x;
         float y;
     };
+    template <int Bits>
     static constexpr int kWidest = 1 << 20;
     const int64_t* fixed;
     Step first;
@@ -144,12 +145,13 @@ struct WarpMap<kAffine, High> {
     }
 };
 
-// Rows start in the tile's first column or at the anchor within it.
-template <int High>
-struct WarpMap<kPerspective, High> {
+// Rows start at each anchor that a tile may have a column of.
+template <int Wide, int High>
+struct WarpMap<kPerspective, Wide, High> {
+    static constexpr int kAnchors = (Wide - 1) / kAnchor + 2;
     // Of corners, in order around the tile: their places, w, and the larger of what it divides.
     struct Memory {
-        float4 origins[High][2];
+        float4 origins[High][kAnchors];
         float4 corners[4];
     };
     struct Step {
@@ -158,9 +160,10 @@ struct WarpMap<kPerspective, High> {
     struct At {
         const float4* origin;
         Homogeneous step;
-        CVCLI_FN void move(const Step& by) { origin += 2 * by.rows; }
+        CVCLI_FN void move(const Step& by) { origin += kAnchors * by.rows; }
     };
-    static constexpr int kWidest = 128;
+    template <int Bits>
+    static constexpr int kWidest = 1 << (23 - Bits);
     const WarpParams& params;
     WarpTile tile;
     int32_t x;
@@ -173,10 +176,11 @@ struct WarpMap<kPerspective, High> {
           x(from.frame.x0 + part.x),
           y(from.frame.y0 + part.y),
           memory(room) {
-        for (int i = threadIdx.x; i < 2 * tile.height; i += blockDim.x) {
-            const int32_t anchor = x - x % kAnchor + (i & 1) * kAnchor;
-            const Homogeneous at = origin_at(params, anchor, y + i / 2);
-            memory.origins[i / 2][i & 1] = {at.x, at.y, at.w, 0.0f};
+        for (int i = threadIdx.x; i < kAnchors * tile.height; i += blockDim.x) {
+            const int row = i / kAnchors, number = i % kAnchors;
+            const int32_t anchor = x - x % kAnchor + number * kAnchor;
+            const Homogeneous at = origin_at(params, anchor, y + row);
+            memory.origins[row][number] = {at.x, at.y, at.w, 0.0f};
         }
         if (threadIdx.x < 4) memory.corners[threadIdx.x] = corner(threadIdx.x);
         __syncthreads();

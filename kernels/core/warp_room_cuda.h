@@ -132,6 +132,8 @@ template <class T, int C>
 struct WarpRoom {
     using Kept = Cell<T, C>;
     static constexpr int kWords = Kept::kWords;
+    // Bytes of a pixel: single ones stay that.
+    static constexpr int kUnit = sizeof(T) * C == 1 ? 1 : 4 * kWords;
     static constexpr int kRoom = 9216;
     // So many lanes take a row.
     static constexpr int kTeam = 8;
@@ -141,29 +143,28 @@ struct WarpRoom {
     Memory& memory;
     const Box& box;
     const WarpParams& params;
-    int pitch;
+    int pitch;  // in bytes
 
     CVCLI_FN WarpRoom(Memory& room, const Box& part, const WarpParams& from)
         : memory(room), box(part), params(from) {
-        const int32_t words = smaller(part.width, kRoom) * kWords;
-        pitch = words + ((from.bank - words) & (kWarp - 1));
+        const int32_t words = (smaller(part.width, kRoom) * kUnit + 3) / 4;
+        pitch = 4 * (words + ((from.bank - words) & (kWarp - 1)));
     }
     CVCLI_FN bool fits(int widest) const {
         return box.known && box.width <= smaller(widest, kRoom) &&
-               box.height <= smaller(widest, kRoom) && pitch * box.height <= kRoom;
+               box.height <= smaller(widest, kRoom) && pitch * box.height <= 4 * kRoom;
     }
     // Where the box would start if places in it were so much smaller.
-    CVCLI_FN const uint8_t* start(int excess) const {
-        return reinterpret_cast<const uint8_t*>(words() - excess * (pitch + kWords));
-    }
+    CVCLI_FN const uint8_t* start(int excess) const { return bytes() - excess * (pitch + kUnit); }
     CVCLI_FN const uint8_t* at(const uint8_t* start, const Place& place) const {
-        return start + place.x * (4 * kWords) + place.y * (4 * pitch);
+        return start + place.x * kUnit + place.y * pitch;
     }
     CVCLI_FN Kept cell(const uint8_t* at, int dy, int dx) const {
-        const auto* from = reinterpret_cast<const uint32_t*>(at + dy * (4 * pitch)) + dx * kWords;
+        const uint8_t* from = at + dy * pitch + dx * kUnit;
+        if constexpr (kUnit == 1) return {{*from}};
         Kept cell;
 #pragma unroll
-        for (int i = 0; i < kWords; ++i) cell.w[i] = from[i];
+        for (int i = 0; i < kWords; ++i) cell.w[i] = reinterpret_cast<const uint32_t*>(from)[i];
         return cell;
     }
 
@@ -195,13 +196,18 @@ struct WarpRoom {
     static constexpr bool kFours =
         Reader::kPacked && !Reader::kMoved && sizeof(typename Reader::Raw) <= 4 && kWords == 1;
 
-    CVCLI_FN uint32_t* words() const { return &memory.words[0].x; }
+    CVCLI_FN uint8_t* bytes() const { return reinterpret_cast<uint8_t*>(&memory.words[0]); }
     template <class Reader>
-    CVCLI_FN static uint4 four_pixels(const Reader& reader, const uint8_t* from, int shift) {
+    CVCLI_FN static void put_four(uint8_t* to, const Reader& reader, const uint8_t* from,
+                                  int shift) {
         using Raw = typename Reader::Raw;
         constexpr int bytes = sizeof(Raw);
         uint32_t words[bytes], out[4];
         shifted_words(reinterpret_cast<const uint32_t*>(from), shift, words);
+        if constexpr (kUnit == 1 && !Reader::kSteps && bytes == 1) {
+            *reinterpret_cast<uint32_t*>(to) = words[0];
+            return;
+        }
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             out[i] = pixel_word<bytes>(words, i);
@@ -210,12 +216,23 @@ struct WarpRoom {
                 out[i] = Kept::of(reader.before(raw.pixel())).w[0];
             }
         }
-        return {out[0], out[1], out[2], out[3]};
+        keep_four(to, {out[0], out[1], out[2], out[3]});
+    }
+    CVCLI_FN static void keep_four(uint8_t* to, const uint4& four) {
+        if constexpr (kUnit == 1) {
+            *reinterpret_cast<uint32_t*>(to) = four.x | four.y << 8 | four.z << 16 | four.w << 24;
+        } else {
+            *reinterpret_cast<uint4*>(to) = four;
+        }
     }
     CVCLI_FN void put(int row, int at, const Kept& cell) const {
-        uint32_t* to = words() + row * pitch + at * kWords;
+        uint8_t* to = bytes() + row * pitch + at * kUnit;
+        if constexpr (kUnit == 1) {
+            *to = static_cast<uint8_t>(cell.w[0]);
+        } else {
 #pragma unroll
-        for (int i = 0; i < kWords; ++i) to[i] = cell.w[i];
+            for (int i = 0; i < kWords; ++i) reinterpret_cast<uint32_t*>(to)[i] = cell.w[i];
+        }
     }
     template <class Reader>
     CVCLI_FN Kept source(const Reader& reader, int32_t y, int32_t x) const {
@@ -249,16 +266,16 @@ struct WarpRoom {
         const int rows = blockDim.x / kTeam;
         const uint8_t* line =
             row_at<const uint8_t>(reader.src, box.y + team) + int64_t{box.x} * unit;
-        uint4* to = memory.words + team * (pitch / 4);
+        uint8_t* to = bytes() + team * pitch;
 #pragma unroll 1
         for (int row = team; row < box.height; row += rows) {
             const int end = spans.end(row);
 #pragma unroll 2
             for (int at = (spans.begin(row) & ~3) + 4 * member; at < end; at += 4 * kTeam) {
-                to[at / 4] = four_pixels(reader, line + at * unit, 0);
+                put_four(to + at * kUnit, reader, line + at * unit, 0);
             }
             line += rows * reader.src.row_pitch;
-            to += rows * (pitch / 4);
+            to += rows * pitch;
         }
     }
     // Four pixels a lane; those whose words are not all in the row go one by one.
@@ -274,19 +291,19 @@ struct WarpRoom {
         for (int at = from; at < to; at += 4 * kTeam) {
             const int32_t x = box.x + at;
             const uint8_t* first = begin + int64_t{x} * unit - skew;
-            uint4 four;
+            uint8_t* const place = bytes() + row * pitch + at * kUnit;
             if (y >= 0 && x >= 0 && first >= begin && first + 4 * unit + (skew ? 4 : 0) <= end) {
-                four = four_pixels(reader, first, skew * 8);
+                put_four(place, reader, first, skew * 8);
             } else {
-                four = {border.w[0], border.w[0], border.w[0], border.w[0]};
+                uint4 four = {border.w[0], border.w[0], border.w[0], border.w[0]};
                 if (!constant || (y >= 0 && x > -4 && x < params.frame.width)) {
 #pragma unroll 1
                     for (int i = 0; i < 4; ++i) {
                         four = {four.y, four.z, four.w, source(reader, y, x + i).w[0]};
                     }
                 }
+                keep_four(place, four);
             }
-            memory.words[(row * pitch + at) / 4] = four;
         }
     }
 };

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cvcli.core.passes import Pattern
-from cvcli.core.spec import ITEMSIZE
 from cvcli.devices import params
 from cvcli.errors import ParameterError
 
@@ -28,6 +27,8 @@ _FARTHEST = 1 << 30
 # Sides of the part of the result that a block makes, by how many words a pixel takes there: its
 # source must fit into the room however it is turned.
 _TILES = {1: (64, 64), 2: (32, 32), 3: (32, 32), 4: (32, 16)}
+# A single byte stays one; the digits that a cubic needs leave room for fewer columns.
+_BYTE_TILES = {"nearest": (128, 128), "bilinear": (128, 128), "bicubic": (64, 64)}
 
 Matrix = tuple[float, float, float, float, float, float, float, float, float]
 
@@ -69,6 +70,7 @@ class Warp(Pattern):
     ) -> None:
         super().__init__(source, target)
         self._matrix, self._value = matrix, (*value, 0.0, 0.0, 0.0, 0.0)[:4]
+        self._interp = interp
         self._filter, self._border = FILTERS[interp], BORDERS[border]
         self._kind = AFFINE if matrix[6:8] == (0, 0) else PERSPECTIVE
         self._fixed = _fixed(matrix, target) if self._kind == AFFINE else (0,) * 6
@@ -79,8 +81,8 @@ class Warp(Pattern):
 
     @property
     def tile(self) -> tuple[int, int]:
-        words = -(-self.source.channels * ITEMSIZE[self.source.dtype] // 4)
-        return _TILES[words]
+        nbytes = self.source.pixel_nbytes
+        return _BYTE_TILES[self._interp] if nbytes == 1 else _TILES[-(-nbytes // 4)]
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -106,6 +108,8 @@ class Warp(Pattern):
         w = m[6] * x + m[7] * y + m[8] or 1.0
         across = (m[0] - m[6] * (m[0] * x + m[1] * y + m[2]) / w) / w
         down = (m[3] - m[6] * (m[3] * x + m[4] * y + m[5]) / w) / w
+        if self.source.pixel_nbytes == 1:
+            across /= 4
         return _best_bank(round(across, 2), round(down, 2))
 
 

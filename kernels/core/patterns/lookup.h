@@ -29,103 +29,95 @@ CVCLI_FN Pixel<T, C> looked_up(int32_t kind, const void* aux, const Pixel<T, C>&
 
 #if CVCLI_CUDA
 
-// Chunks whose samples repeat their channels: a thread takes so many, so that it knows the channel
-// of each byte.
+// Tables one behind the other, for three channels the first two once more: wherever a chunk of
+// samples begins, its channels follow in order.
 template <int C>
-constexpr int kGroup = C == 3 ? 3 : 1;
+constexpr int kTables = C == 3 ? 5 : C;
 
+// Four samples from place `first` of a chunk on, whose first channel has the table at `base`.
 template <int C>
-CVCLI_FN uint32_t looked_up_word(const uint8_t* tables, uint32_t word, int first) {
+CVCLI_FN uint32_t looked_up_word(const uint8_t* tables, int base, uint32_t word, int first) {
     uint32_t out = 0;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         const int channel = (first + i) % C;
-        out |= uint32_t{tables[channel * kLevels + (word >> (8 * i) & 255u)]} << (8 * i);
+        const int at = base | static_cast<int>(word >> (8 * i) & 255u);
+        out |= uint32_t{tables[channel * kLevels + at]} << (8 * i);
     }
     return out;
 }
 
-// The groups of a thread, one in so many of whole rows, without a division for each.
 template <int C>
-struct GroupWalk {
-    static constexpr int kBytes = kGroup<C> * kChunk;
-    const uint8_t* from;
-    uint8_t* to;
-    int64_t from_pitch;
-    int64_t to_pitch;
-    int32_t groups;
-    int32_t rows;
+CVCLI_FN uint4 looked_up_chunk(const uint8_t* tables, int number, uint4 chunk) {
+    // 16 is one more than a multiple of 3, and a multiple of any other count of channels.
+    const int base = C == 3 ? number % 3 * kLevels : 0;
+    return {
+        looked_up_word<C>(tables, base, chunk.x, 0), looked_up_word<C>(tables, base, chunk.y, 4),
+        looked_up_word<C>(tables, base, chunk.z, 8), looked_up_word<C>(tables, base, chunk.w, 12)};
+}
+
+// A thread's chunks of whole rows, one in kBlockThreads, without a division for each.
+struct ChunkWalk {
+    int32_t chunks;
     int32_t step_rows;
     int32_t step;
     int32_t row;
-    int32_t group;
+    int32_t at;
 
-    CVCLI_FN GroupWalk(const Image& src, const Image& dst, int32_t begin, int32_t end, int32_t all)
-        : from(row_at<const uint8_t>(src, begin)),
-          to(row_at<uint8_t>(dst, begin)),
-          from_pitch(src.row_pitch),
-          to_pitch(dst.row_pitch),
-          groups(all),
-          rows(all ? end - begin : 0),
-          step_rows(all ? kBlockThreads / all : 0),
+    CVCLI_FN explicit ChunkWalk(int32_t all)
+        : chunks(all),
+          step_rows(kBlockThreads / all),
           step(kBlockThreads - step_rows * all),
-          row(all ? static_cast<int32_t>(threadIdx.x) / all : 0),
-          group(static_cast<int32_t>(threadIdx.x) - row * all) {}
-    CVCLI_FN bool has_one() const { return row < rows; }
-    CVCLI_FN void load(uint4 (&chunks)[kGroup<C>]) const {
-        const uint8_t* at = from + row * from_pitch + group * kBytes;
-#pragma unroll
-        for (int k = 0; k < kGroup<C>; ++k) chunks[k] = load_chunk(at + k * kChunk);
-    }
-    CVCLI_FN uint8_t* place() const { return to + row * to_pitch + group * kBytes; }
+          row(static_cast<int32_t>(threadIdx.x) / all),
+          at(static_cast<int32_t>(threadIdx.x) - row * all) {}
+    CVCLI_FN int64_t offset(int64_t pitch) const { return row * pitch + int64_t{at} * kChunk; }
     CVCLI_FN void next() {
         row += step_rows;
-        group += step;
-        if (group >= groups) {
-            group -= groups;
-            ++row;
-        }
+        at += step;
+        row += at >= chunks ? 1 : 0;
+        at -= at >= chunks ? chunks : 0;
     }
 };
 
-// Groups that whole chunks hold in aligned rows; 0 where rows are not.
+// Whole chunks of aligned rows [begin, end), of neighbours by neighbouring lanes, four of a thread
+// at a time; returns how many pixels of a row they are.
 template <int C>
-CVCLI_FN int32_t whole_groups(const Image& src, const Image& dst) {
+CVCLI_FN int32_t look_up_chunks(const Image& src, const Image& dst, int32_t begin, int32_t end,
+                                const uint8_t* tables) {
+    constexpr int kPixels = C == 3 ? kChunk : kChunk / C;  // that fill whole chunks
+    constexpr int kRound = 4;
     const uint64_t bits = address(src.data) | address(dst.data) |
                           static_cast<uint64_t>(src.row_pitch | dst.row_pitch);
-    return bits & (kChunk - 1)
-               ? 0
-               : static_cast<int32_t>(int64_t{dst.width} * C / (kGroup<C> * kChunk));
-}
-
-// All of a thread's groups; `next` has been loaded, and after it each is while the one before it
-// is looked up.
-template <int C>
-CVCLI_FN void look_up_groups(GroupWalk<C> walk, uint4 (&next)[kGroup<C>], const uint8_t* tables) {
-    bool mine = walk.has_one();
+    const int32_t pixels = dst.width / kPixels * kPixels;
+    if ((bits & (kChunk - 1)) || !pixels) return 0;
+    const uint8_t* from = row_at<const uint8_t>(src, begin);
+    uint8_t* to = row_at<uint8_t>(dst, begin);
+    ChunkWalk walk(static_cast<int32_t>(int64_t{pixels} * C / kChunk));
+    const int32_t rows = end - begin;
 #pragma unroll 1
-    while (__any_sync(~0u, mine)) {
-        uint4 chunks[kGroup<C>];
+    while (walk.row < rows) {
+        uint4 loaded[kRound];
+        ChunkWalk places[kRound] = {walk, walk, walk, walk};
 #pragma unroll
-        for (int k = 0; k < kGroup<C>; ++k) chunks[k] = next[k];
-        uint8_t* to = walk.place();
-        walk.next();
-        const bool more = walk.has_one();
-        if (more) walk.load(next);
-        __syncwarp();  // or compilers put the loads last
-        if (mine) {
+        for (int n = 0; n < kRound; ++n) {
+            places[n] = walk;
+            // Those past the end are loaded in its last row, and not put out.
+            walk.row = smaller(walk.row, rows - 1);
+            loaded[n] = load_chunk(from + walk.offset(src.row_pitch));
+            walk = places[n];
+            walk.next();
+        }
 #pragma unroll
-            for (int k = 0; k < kGroup<C>; ++k) {
-                uint4& chunk = chunks[k];
-                chunk.x = looked_up_word<C>(tables, chunk.x, k * kChunk);
-                chunk.y = looked_up_word<C>(tables, chunk.y, k * kChunk + 4);
-                chunk.z = looked_up_word<C>(tables, chunk.z, k * kChunk + 8);
-                chunk.w = looked_up_word<C>(tables, chunk.w, k * kChunk + 12);
-                *reinterpret_cast<uint4*>(to + k * kChunk) = chunk;
+        for (int n = 0; n < kRound; ++n) is_loaded(loaded[n]);
+#pragma unroll
+        for (int n = 0; n < kRound; ++n) {
+            if (places[n].row < rows) {
+                *reinterpret_cast<uint4*>(to + places[n].offset(dst.row_pitch)) =
+                    looked_up_chunk<C>(tables, places[n].at, loaded[n]);
             }
         }
-        mine = more;
     }
+    return pixels;
 }
 
 // A block takes tile_rows rows of an image; whole chunks where source and result are aligned.
@@ -136,8 +128,7 @@ CVCLI_FN void lookup(const W& work, const Each<LookupParams>& each) {
     constexpr int C = In::kChannels;
     constexpr bool kBytes = sizeof(T) == 1;
     constexpr bool kStraight = W::Read::kDirect && decltype(W::after)::kNone && !W::kPlanarOut;
-    constexpr int kRoom = kBytes ? C * kLevels : C * int(sizeof(Level));
-    constexpr int kRowWords = (kBytes ? kLevels : kRoom) / 4;
+    constexpr int kRoom = kBytes ? kTables<C> * kLevels : C * int(sizeof(Level));
     __shared__ __align__(16) uint8_t room[kRoom];
     for_each_tile(work.args, tile_rows, work.args.dst, [&](int32_t index, int32_t, int32_t tile_y) {
         const Image src = work.src(index);
@@ -145,21 +136,16 @@ CVCLI_FN void lookup(const W& work, const Each<LookupParams>& each) {
         const Image aux = work.aux(index);
         const int32_t kind = work.params(each, index).kind;
         const auto reader = work.reader(src, index);
-        const int32_t begin = tile_y * tile_rows;
-        const int32_t end = smaller(begin + tile_rows, dst.height);
-        int32_t groups = 0;
-        if constexpr (kStraight && kBytes) groups = whole_groups<C>(src, dst);
-        // The first pixels are on their way while the tables are.
-        const GroupWalk<C> walk(src, dst, begin, end, groups);
-        uint4 first[kGroup<C>] = {};
-        if (walk.has_one()) walk.load(first);
+        constexpr int words = (kBytes ? kLevels : kRoom) / 4;
         for (int i = threadIdx.x; i < kRoom / 4; i += kBlockThreads) {
             reinterpret_cast<uint32_t*>(room)[i] =
-                row_at<const uint32_t>(aux, i / kRowWords)[i % kRowWords];
+                row_at<const uint32_t>(aux, i / words % C)[i % words];
         }
         __syncthreads();
-        if constexpr (kStraight && kBytes) look_up_groups<C>(walk, first, room);
-        const int32_t done = groups * (kGroup<C> * kChunk) / C;
+        const int32_t begin = tile_y * tile_rows;
+        const int32_t end = smaller(begin + tile_rows, dst.height);
+        int32_t done = 0;
+        if constexpr (kStraight && kBytes) done = look_up_chunks<C>(src, dst, begin, end, room);
         const int32_t left = dst.width - done;
         for (int32_t i = threadIdx.x; i < (end - begin) * left; i += kBlockThreads) {
             const int32_t y = begin + i / left;

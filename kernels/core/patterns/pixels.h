@@ -149,8 +149,10 @@ CVCLI_FN void pixels(const W& work, const Each<PixelsParams>&) {
     using Out = decltype(work.after(typename W::In{}));
     using Room = Stage<S, typename W::Source, W::kPlanarIn, W::kMoved, Out, W::kPlanarOut>;
     using Through = Straight<typename W::Source, Out>;
-    __shared__ __align__(16) uint8_t memory[kBlockWarps][Room::kBytes];
-    const Room stage = {memory[threadIdx.x / kWarp]};
+    constexpr int bytes = larger(whole_chunks(Room::kBytes), int(sizeof(typename Through::Memory)));
+    __shared__ __align__(16) uint8_t memory[kBlockWarps][bytes];
+    uint8_t* const mine = memory[threadIdx.x / kWarp];
+    const Room stage = {mine};
     for_each_tile(
         work.args, kBlockWarps, work.args.dst, [&](int32_t index, int32_t tile_x, int32_t tile_y) {
             const Image dst = work.dst(index);
@@ -161,9 +163,11 @@ CVCLI_FN void pixels(const W& work, const Each<PixelsParams>&) {
             const int32_t count = smaller(S, dst.width - begin);
             int32_t done = 0;
             if constexpr (!W::kMoved && !W::kPlanarIn && !W::kPlanarOut && Through::kFits) {
-                done = Through::part(work, place_of<false, typename W::Source>(src, 0, y, begin),
+                done = Through::part(work, *reinterpret_cast<typename Through::Memory*>(mine),
+                                     place_of<false, typename W::Source>(src, 0, y, begin),
                                      place_of<false, Out>(dst, 0, y, begin), count);
             }
+            __syncwarp();
             if (done == count) return;
             const RowPart part = row_part(work, index, y, begin + done, count - done);
             map_part<W, Room, Out>(work, stage, src, dst, index, part);

@@ -89,22 +89,14 @@ CVCLI_FN void make_levels(const TablesParams& params, const Image& src, Level* l
     __syncthreads();
 }
 
-// All of a thread's counters at once, for each part is a load that takes its time.
 CVCLI_FN void add_counts(const TablesParams& params, const Image& src, uint32_t* counts) {
-    constexpr int most = 4 * kLevels / kBlockThreads;
-    const int all = params.measured * kLevels;
-    uint32_t total[most] = {};
+    for (int i = threadIdx.x; i < params.measured * kLevels; i += kBlockThreads) {
+        uint32_t total = 0;
 #pragma unroll 16
-    for (int32_t part = 0; part < params.frame.height; ++part) {
-        const uint32_t* row = row_at<const uint32_t>(src, part) + threadIdx.x;
-#pragma unroll
-        for (int k = 0; k < most; ++k) {
-            if (k * kBlockThreads < all) total[k] += row[k * kBlockThreads];
+        for (int32_t part = 0; part < params.frame.height; ++part) {
+            total += row_at<const uint32_t>(src, part)[i];
         }
-    }
-#pragma unroll
-    for (int k = 0; k < most; ++k) {
-        if (k * kBlockThreads < all) counts[k * kBlockThreads + threadIdx.x] = total[k];
+        counts[i] = total;
     }
     __syncthreads();
 }
