@@ -1,11 +1,13 @@
-"""Quotas of control groups, as containers and services of both versions have them."""
+"""What a process asks of the machine: quotas of control groups, numbers, and few collections."""
 
 from __future__ import annotations
 
+import gc
 import threading
 
 import pytest
 
+from cvcli.batch.garbage import few_collections
 from cvcli.devices import cgroup
 from cvcli.devices.cpu import cpu_threads
 from cvcli.devices.numbers import Numbers
@@ -80,3 +82,15 @@ def test_numbers_are_given_once_whichever_thread_asks():
     for thread in threads:
         thread.join()
     assert sorted(number for own in given for number in own) == list(range(1, 20001))
+
+
+@pytest.mark.parametrize("enabled", (True, False))
+def test_the_garbage_collector_is_left_as_it_was(enabled):
+    before, was = gc.get_threshold(), gc.isenabled()
+    try:
+        (gc.enable if enabled else gc.disable)()
+        with few_collections():
+            assert gc.isenabled() and gc.get_threshold()[0] > before[0]
+        assert gc.isenabled() is enabled and gc.get_threshold() == before
+    finally:
+        (gc.enable if was else gc.disable)()
