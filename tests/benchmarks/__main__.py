@@ -107,7 +107,7 @@ def _machine(args: argparse.Namespace) -> Part:
 def _job(job: Job, chosen: list[Tool], images: Path, temp: Path, args: argparse.Namespace) -> Part:
     count = max(2, round(job.count * args.scale))
     made = make_images(images / job.kind, count, job.kind)
-    source, out = link(made, temp / job.name, count), temp / "out"
+    source, out = link(made, temp / f"{job.name}-in", count), temp / "out"
     costs: dict[str, list[Any]] = {}
     nbytes: dict[str, int] = {}
     left = list(chosen)
