@@ -24,7 +24,7 @@ def benchmarks(monkeypatch):
 
 def test_tools_take_turns_on_the_same_files(tmp_path, benchmarks):
     figures = tmp_path / "figures.json"
-    command = [sys.executable, HERE, "--scale", "0.005", "--rounds", "2", "--work", tmp_path]
+    command = [sys.executable, HERE, "--scale", "0.005", "--rounds", "2"]
     command += ["--job", "png", "--job", "tiny", "--tool", "Pillow", "--no-gpu", "--json", figures]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

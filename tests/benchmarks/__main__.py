@@ -43,15 +43,22 @@ def main() -> None:
             chosen = [tool for tool in found if not args.tool or tool.name in ("cvcli", *args.tool)]
             for name in args.job or JOBS:
                 result["jobs"][name] = _job(JOBS[name], chosen, images, Path(temp), args)
+                _keep(result, args)
         if "start" in args.only:
             result["start"] = process.start(Path(temp), args.starts)
         if "memory" in args.only:
             result["memory"] = process.memory(images, Path(temp), args.many)
+    _keep(result, args)
+
+
+def _keep(result: Part, args: argparse.Namespace) -> None:
+    """Write what there is so far: a long run may be ended early."""
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    if args.plot:
+    if args.plot and result["jobs"]:
         from figure import draw
 
+        args.plot.parent.mkdir(parents=True, exist_ok=True)
         draw(result, args.plot)
 
 
@@ -100,7 +107,7 @@ def _machine(args: argparse.Namespace) -> Part:
 def _job(job: Job, chosen: list[Tool], images: Path, temp: Path, args: argparse.Namespace) -> Part:
     count = max(2, round(job.count * args.scale))
     made = make_images(images / job.kind, count, job.kind)
-    source, out = link(made, temp / job.name, count), temp / "out"
+    source, out = link(made, temp / f"{job.name}-in", count), temp / "out"
     costs: dict[str, list[Any]] = {}
     nbytes: dict[str, int] = {}
     left = list(chosen)
