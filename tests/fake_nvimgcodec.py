@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.machinery
 import sys
 from enum import Enum
-from itertools import count
 from types import ModuleType, SimpleNamespace
 
 import imagecodecs
@@ -18,6 +17,7 @@ import numpy as np
 
 from cvcli.devices import find
 from cvcli.devices.cpu import CpuDevice
+from cvcli.devices.numbers import Numbers
 
 NAME = "nvidia.nvimgcodec"
 PADDING = 64
@@ -124,7 +124,7 @@ class FakeGpu(CpuDevice):
     def __init__(self, index):
         super().__init__()
         self.name, self.index = f"cuda:{index}", index
-        self._handles = count(1 + 1_000_000 * index)
+        self._handles = Numbers(1_000_000 * index)
         self.launches = 0
 
     def launch(self, launch, stream):

@@ -6,10 +6,10 @@ import threading
 
 
 class Numbers:
-    """1, 2, 3, …: each is given once. `itertools.count` gives some twice on Python 3.13t."""
+    """The numbers after ``last``: each is given once. `itertools.count` gives some twice on Python 3.13t."""
 
-    def __init__(self) -> None:
-        self._last = 0
+    def __init__(self, last: int = 0) -> None:
+        self._last = last
         self._lock = threading.Lock()
 
     def take(self) -> int:
