@@ -6,7 +6,10 @@ import threading
 
 
 class Numbers:
-    """The numbers after ``last``: each is given once. `itertools.count` gives some twice on Python 3.13t."""
+    """The numbers after ``last``: each is given once.
+
+    `itertools.count` gives some twice on Python 3.13t.
+    """
 
     def __init__(self, last: int = 0) -> None:
         self._last = last
