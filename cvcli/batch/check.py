@@ -38,18 +38,24 @@ def check_inputs(
     """
     if fits_every_image(chain, {job.format for job in plan.jobs}):
         return plan
+
+    def look(job: Job) -> CvcliError | None:
+        return _verdict(job, chain, max_pixels, auto_orient, frame)
+
     with ThreadPoolExecutor(threads) as pool:
-        verdicts = list(
-            pool.map(lambda job: _verdict(job, chain, max_pixels, auto_orient, frame), plan.jobs)
-        )
+        verdicts = list(pool.map(look, plan.jobs))
     refused = [
         (job, error)
         for job, error in zip(plan.jobs, verdicts, strict=True)
         if isinstance(error, ParameterError)
     ]
-    if refused and None not in verdicts and not plan.skipped:
-        job, error = refused[0]
-        raise ParameterError(f"{job.input}: {error}", error.tip)
+    whole = plan.whole or plan
+    if refused and None not in verdicts and not whole.skipped:
+        own = {job.index for job in plan.jobs}
+        others = (job for job in whole.jobs if job.index not in own)
+        if all(look(job) is not None for job in others):
+            job, error = refused[0]
+            raise ParameterError(f"{job.input}: {error}", error.tip)
     for job, error in refused:
         report.fail(job.index, f"{job.input}: {error}", error.tip)
     lost = {job.index for job, _ in refused}

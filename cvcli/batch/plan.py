@@ -69,13 +69,15 @@ class Problem:
 class Plan:
     """Files in a fixed order: inputs as given, those of a folder by name.
 
-    The indexes of ``jobs``, ``skipped`` and ``problems`` together are 0, 1, … ``len(plan) - 1``.
+    The indexes of ``jobs``, ``skipped`` and ``problems`` together are 0, 1, … ``len(plan) - 1``,
+    but for a part of a plan, which knows the ``whole``.
     """
 
     jobs: tuple[Job, ...]
     skipped: tuple[Job, ...]
     problems: tuple[Problem, ...]
     output_root: Path
+    whole: "Plan | None" = None
 
     def __len__(self) -> int:
         """All files, whatever becomes of them."""

@@ -4,6 +4,8 @@ JSON, schema version 1. Every name ends in its unit: ``_s`` seconds, ``ms`` mill
 bytes; MB and GB are 10^6 and 10^9 bytes. The text is ASCII, escaped. ::
 
     schema_version, command, version, device   the run; command is one string
+    shard       what part of a plan this is: number, count, files (of the whole plan), plan (short
+                for its inputs); null for the whole
     started     ISO 8601 in UTC, null in a dry run
     wall_s      from the start to the end of the run
     totals      images (ok), failed, skipped, planned, bytes_in, bytes_out (of ok images),
@@ -13,7 +15,8 @@ bytes; MB and GB are 10^6 and 10^9 bytes. The text is ASCII, escaped. ::
                 gb_per_s (null where no bytes were counted), in pipeline order
     images      a row for each input, in the order of the plan:
                 index, input, output, status, error, tip, width_in, height_in, width_out,
-                height_out, bytes_in, bytes_out, device, notes (list), ms (stage -> time);
+                height_out, bytes_in, bytes_out, device, host (null in a run on this machine
+                alone), notes (list), ms (stage -> time);
                 input_b64 and output_b64 besides, where the path is not UTF-8
 
 ``status`` is ok, failed, skipped (the output existed) or planned (not reached: a dry run, or a run
@@ -37,6 +40,7 @@ from typing import Any, Literal
 
 from cvcli.batch.files import write_atomic
 from cvcli.batch.plan import Job, Plan, Problem
+from cvcli.batch.shard import Shard
 from cvcli.batch.timeline import Timeline
 
 SCHEMA_VERSION = 1
@@ -64,6 +68,7 @@ class Row:
     bytes_in: int | None = None
     bytes_out: int | None = None
     device: str | None = None
+    host: str | None = None
     notes: list[str] = field(default_factory=list)
     ms: dict[str, float] = field(default_factory=dict)
 
@@ -96,6 +101,8 @@ class Report:
         device: str = "",
         device_stages: Iterable[str] = (),
         timeline: bool = False,
+        shard: Shard | None = None,
+        host: str | None = None,
     ) -> None:
         """``device_stages`` are launch labels in chain order; others follow as they are met.
 
@@ -103,7 +110,9 @@ class Report:
         image.
         """
         self.command, self.version, self.device = command, version, device
+        self.shard, self.host = shard, host
         self.rows: list[Row] = _planned_rows(plan)
+        self._row_at = {row.index: row for row in self.rows}
         self.notes: list[str] = []
         self.reads_files = self.writes_files = True
         """Whether inputs and outputs are files that can be looked at afterwards."""
@@ -142,13 +151,13 @@ class Report:
             self._busy[stage] += seconds
             self._nbytes[stage] += nbytes
             if index is not None:
-                ms = self.rows[index].ms
+                ms = self._row_at[index].ms
                 ms[stage] = ms.get(stage, 0.0) + seconds * 1e3
 
     def opened(self, index: int, *, width: int, height: int, bytes_in: int) -> None:
         """An image's header was read: its size in pixels and its file's bytes."""
         with self._lock:
-            row = self.rows[index]
+            row = self._row_at[index]
             row.width_in, row.height_in, row.bytes_in = width, height, bytes_in
 
     def add(self, found: Job | Problem, *, skipped: bool = False) -> None:
@@ -157,21 +166,29 @@ class Report:
         with self._lock:
             if row.index != len(self.rows):
                 raise ValueError(f"the next image is {len(self.rows)}, got {row.index}")
-            self.rows.append(row)
-            self._status[row.status] += 1
+            self._append(row)
+
+    def _append(self, row: Row) -> None:
+        self.rows.append(row)
+        self._row_at[row.index] = row
+        self._status[row.status] += 1
+
+    def row(self, index: int) -> Row:
+        """The image that has this index in the plan."""
+        return self._row_at[index]
 
     def note(self, index: int, text: str) -> None:
         """Something worth knowing about an image that did not stop it, once for each text."""
         with self._lock:
-            if text not in self.rows[index].notes:
-                self.rows[index].notes.append(text)
+            if text not in self._row_at[index].notes:
+                self._row_at[index].notes.append(text)
 
     def finish(
         self, index: int, *, width: int, height: int, bytes_out: int, device: str | None = None
     ) -> None:
         """An output is in place; ``device`` where it ran, if not on the run's own."""
         with self._lock:
-            row = self.rows[index]
+            row = self._row_at[index]
             row.width_out, row.height_out, row.bytes_out = width, height, bytes_out
             row.device = device or self.device
             if self.timeline is not None:
@@ -183,7 +200,7 @@ class Report:
     def fail(self, index: int, error: str, tip: str | None = None) -> None:
         """An image failed; ``error`` is one sentence that names its file."""
         with self._lock:
-            row = self.rows[index]
+            row = self._row_at[index]
             row.error, row.tip = error, tip
             self._set_status(row, "failed")
 
@@ -191,14 +208,45 @@ class Report:
         if row.status != "planned":
             raise ValueError(f"image {row.index} was already {row.status}")
         self._status[row.status] -= 1
-        row.status = status
+        row.status, row.host = status, row.host or self.host
         self._status[status] += 1
 
-    def close(self) -> None:
-        """Stop the clock, once."""
+    def absorb(self, rows: Iterable[Row], stages: Iterable[tuple[str, float, int]]) -> None:
+        """What another report has of images that are still planned here, or not known here.
+
+        ``stages`` are names, busy seconds and bytes.
+        """
+        with self._lock:
+            for row in rows:
+                self._absorb(row)
+            self.rows.sort(key=lambda row: row.index)
+            for name, busy_s, nbytes in stages:
+                if name not in self._busy:
+                    self._labels.append(name)
+                self._busy[name] = self._busy.get(name, 0.0) + busy_s
+                self._nbytes[name] += nbytes
+
+    def _absorb(self, row: Row) -> None:
+        known = self._row_at.get(row.index)
+        if known is None:
+            self._append(row)
+        elif known.status != "planned" or row.status == "planned":
+            return
+        else:
+            for name in _FOUND:
+                setattr(known, name, getattr(row, name))
+            self._status["planned"] -= 1
+            self._status[row.status] += 1
+        if row.status == "ok":
+            self._bytes_in += row.bytes_in or 0
+            self._bytes_out += row.bytes_out or 0
+
+    def close(self, wall_s: float | None = None) -> None:
+        """Stop the clock, once; at ``wall_s`` seconds, if another clock has counted them."""
         with self._lock:
             if self._wall_s is None:
-                self._wall_s = time.perf_counter() - self._clock
+                own = time.perf_counter() - self._clock
+                self._wall_s = own if wall_s is None else wall_s
 
     @property
     def wall_s(self) -> float:
@@ -260,7 +308,8 @@ class Report:
             "command": self.command,
             "version": self.version,
             "device": self.device,
-            "started": self.started.isoformat(timespec="seconds"),
+            "shard": None if self.shard is None else asdict(self.shard),
+            "started": self.started.isoformat(timespec="milliseconds"),
             "wall_s": wall_s,
             "totals": {
                 "images": self.images,
@@ -290,14 +339,21 @@ class Report:
 
         if self.timeline is None:
             raise ValueError("no timeline was kept")
-        text = chrome_trace(self.timeline, [str(row.input) for row in self.rows])
+        text = chrome_trace(self.timeline, {row.index: str(row.input) for row in self.rows})
         write_atomic(path, text.encode("ascii"), overwrite=True)
 
 
-def dry_run(plan: Plan, *, command: str = "", version: str = "") -> dict[str, Any]:
-    """The plan in the report's schema: what would be done has status "planned"."""
-    report = Report(plan, command=command, version=version).to_json()
+def dry_run(plan: Plan, **run: Any) -> dict[str, Any]:
+    """The plan in the report's schema: what would be done has status "planned".
+
+    ``run`` is what `Report` takes besides.
+    """
+    report = Report(plan, **run).to_json()
     return report | {"started": None, "wall_s": 0.0}
+
+
+# What a run finds out about an image.
+_FOUND = [entry.name for entry in fields(Row) if entry.name not in ("index", "input", "output")]
 
 
 def _planned_rows(plan: Plan) -> list[Row]:

@@ -302,7 +302,7 @@ class Runner:
 
         Where an image was run is no such warning: its pixels are the same.
         """
-        noted = [*self._report.rows[album.job.index].notes, *album.notes]
+        noted = [*self._report.row(album.job.index).notes, *album.notes]
         notes = [note for note in noted if not note.startswith("run on the CPU")]
         if self._options.fail_on == "warning" and notes:
             raise ImageError("; ".join(notes), tip="--fail-on error lets warnings pass")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import platform
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from cvcli import __version__
 from cvcli.batch.album import Care
 from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
-from cvcli.batch.plan import Plan
+from cvcli.batch.plan import STDIO, Plan
 from cvcli.batch.report import Report, dry_run
 from cvcli.batch.run import Ends, Options, run
+from cvcli.batch.shard import Shard
 from cvcli.batch.sinks import CheckSink, FileSink
 from cvcli.batch.sources import Held
 from cvcli.cli import pictures
@@ -37,6 +40,7 @@ from cvcli.errors import (
 def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     """Plan and run what was asked for; return the exit code."""
     inputs, output = split(paths, wishes)
+    shard = _shard(wishes, inputs)
     options = _options(wishes)
     request = Request(
         chain,
@@ -47,11 +51,14 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
         wishes.max_pixels or DEFAULT_MAX_PIXELS,
     )
     plan, ends = plan_and_ends(request)
+    wishes = _with_own_names(wishes, shard)
     _check_reports(wishes, plan, [chain.origin] if chain.origin else [])
+    if shard is not None:
+        shard, plan = shard.share(plan)
     if wishes.dry_run:
         from cvcli.batch.report_file import dump_json
 
-        emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
+        emit(dump_json(dry_run(plan, command=_command(), version=__version__, shard=shard)))
         return EXIT_OK
     if wishes.explain:
         from cvcli.cli.explain import print_explained
@@ -61,7 +68,20 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
         return EXIT_OK
     total = len(plan) if ends.feed is None else None
     screen = Screen(total, wishes.progress, quiet=wishes.quiet, verbose=wishes.verbose)
-    return execute(plan, chain, options, screen, (wishes.report, wishes.trace), ends)
+    return execute(plan, chain, options, screen, (wishes.report, wishes.trace), ends, shard)
+
+
+def _shard(wishes: Wishes, inputs: list[Path]) -> Shard | None:
+    if wishes.shard is not None and STDIO in inputs:
+        raise UsageError("--shard: jobs can't share what comes through stdin")
+    return None if wishes.shard is None else Shard.parse(wishes.shard)
+
+
+def _with_own_names(wishes: Wishes, shard: Shard | None) -> Wishes:
+    if shard is None:
+        return wishes
+    report = wishes.report and shard.own_name(wishes.report)
+    return replace(wishes, report=report, trace=wishes.trace and shard.own_name(wishes.trace))
 
 
 def _check_reports(wishes: Wishes, plan: Plan, others: list[Path]) -> None:
@@ -104,6 +124,7 @@ def execute(
     screen: Screen,
     reports: tuple[Path | None, Path | None],
     ends: Ends | None = None,
+    shard: Shard | None = None,
 ) -> int:
     """Run a plan and show what became of it; return the exit code.
 
@@ -111,7 +132,14 @@ def execute(
     """
     report, trace = reports
     timeline = trace is not None or (report is not None and report.suffix.lower() == ".html")
-    record = Report(plan, command=_command(), version=__version__, timeline=timeline)
+    record = Report(
+        plan,
+        command=_command(),
+        version=__version__,
+        timeline=timeline,
+        shard=shard,
+        host=None if shard is None else platform.node(),
+    )
     if ends is not None:
         record.reads_files = not isinstance(ends.source, Held)
         record.writes_files = isinstance(ends.sink, FileSink | CheckSink)

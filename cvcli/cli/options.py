@@ -179,6 +179,14 @@ class Wishes:
         int | None,
         _option(min=1, panel=_RUNNING, show_default="no limit", help="Stop at so many failures."),
     ] = None
+    shard: Annotated[
+        str | None,
+        _option(
+            metavar="I/N",
+            panel=_RUNNING,
+            help="Do share I of N, of the same inputs for each I; reports get names of their own.",
+        ),
+    ] = None
     dry_run: Annotated[
         bool,
         _option("--dry-run", panel=_REPORTING, help="Print the plan as JSON and touch nothing."),
