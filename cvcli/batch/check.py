@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import cvcli.codecs as codecs
-from cvcli.batch.files import read_file
 from cvcli.batch.orient import oriented
 from cvcli.batch.outputs import Size
+from cvcli.batch.places import Place, place
 from cvcli.batch.plan import STDIO, Job, Plan
 from cvcli.batch.report import Report
+from cvcli.batch.storage import storage_of
 from cvcli.batch.suits import fits_every_image, refuse_made
 from cvcli.core.chain import Chain
 from cvcli.errors import CvcliError, ParameterError
@@ -77,7 +77,7 @@ def sizes_of(
 
     def look(path: str) -> Size | CvcliError:
         try:
-            return _size(header_of(Path(path), max_pixels, frame), chain, auto_orient)
+            return _size(header_of(place(path), max_pixels, frame), chain, auto_orient)
         except CvcliError as error:
             return error
 
@@ -86,9 +86,9 @@ def sizes_of(
     if all(isinstance(one, CvcliError) for one in found):
         for path, first in zip(paths, found, strict=True):
             if isinstance(first, ParameterError):
-                raise ParameterError(f"{Path(path)}: {first}", first.tip)
+                raise ParameterError(f"{place(path)}: {first}", first.tip)
     return [
-        str(one).removeprefix(f"{Path(path)}: ") if isinstance(one, CvcliError) else one
+        str(one).removeprefix(f"{place(path)}: ") if isinstance(one, CvcliError) else one
         for path, one in zip(paths, found, strict=True)
     ]
 
@@ -127,18 +127,18 @@ def _verdict(
     return None
 
 
-def header_of(path: Path, max_pixels: int, frame: int | None = None) -> codecs.Header:
+def header_of(path: Place, max_pixels: int, frame: int | None = None) -> codecs.Header:
     """Return a file's header, from its first bytes if they will do; raise `CvcliError`.
 
     With a ``frame`` other than the first it is that of the picture of this number.
     """
+    storage = storage_of(path)
     if frame:
-        return _header_in(read_file(path), max_pixels, frame)
+        return _header_in(storage.read(path, stamped=False)[0], max_pixels, frame)
     try:
-        with path.open("rb") as file:
-            return codecs.probe(file.read(_HEAD_NBYTES), max_pixels)
+        return codecs.probe(storage.head(path, _HEAD_NBYTES), max_pixels)
     except (CvcliError, OSError):
-        return codecs.probe(read_file(path), max_pixels)
+        return codecs.probe(storage.read(path, stamped=False)[0], max_pixels)
 
 
 def _header_in(data: bytes, max_pixels: int, frame: int | None) -> codecs.Header:

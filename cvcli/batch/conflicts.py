@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from unicodedata import normalize
 
-from cvcli.batch.files import identity_of
 from cvcli.batch.inputs import Found
+from cvcli.batch.places import place
+from cvcli.batch.storage import storage_of
 from cvcli.errors import UsageError
 
 _SHOWN = 3
@@ -42,9 +43,9 @@ def refuse_collisions(files: Iterable[Found]) -> None:
 
 def _describe_clash(group: Sequence[Found]) -> str:
     number = "two" if len(group) == 2 else str(len(group))
-    names = ", ".join(str(Path(file.path)) for file in group[:_SHOWN])
+    names = ", ".join(str(place(file.path)) for file in group[:_SHOWN])
     more = ", …" if len(group) > _SHOWN else ""
-    return f"{Path(group[0].output)}: {number} inputs would write it ({names}{more})"
+    return f"{place(group[0].output)}: {number} inputs would write it ({names}{more})"
 
 
 def _refuse_file_as_folder(writers: dict[str, Found]) -> None:
@@ -58,8 +59,8 @@ def _refuse_file_as_folder(writers: dict[str, Found]) -> None:
     for key in writers.keys() & holds.keys():
         one, other = writers[key], holds[key]
         raise UsageError(
-            f"{Path(one.output)}: would be a file and a folder ({Path(one.path)}, "
-            f"{Path(other.path)})",
+            f"{place(one.output)}: would be a file and a folder ({place(one.path)}, "
+            f"{place(other.path)})",
             tip=_TIP,
         )
 
@@ -95,13 +96,19 @@ def refuse_inputs_as_outputs(files: Sequence[Found], in_the_way: Iterable[int]) 
 
     Only an output that exists can be an input, so a fresh folder costs nothing.
     """
-    outputs = [(files[index].output, identity_of(files[index].output)) for index in in_the_way]
+    paths = [files[index].output for index in in_the_way]
+    outputs = [(path, storage_of(path).identity(path)) for path in paths]
     if not outputs:
         return
-    inputs = {identity: file.path for file in files if (identity := identity_of(file.path))}
+    inputs = {
+        identity: file.path
+        for file in files
+        if (identity := storage_of(file.path).identity(file.path))
+    }
     for output, identity in outputs:
         if identity in inputs:
+            source = place(inputs[identity])
             raise UsageError(
-                f"{Path(inputs[identity])}: input would be overwritten (by output {Path(output)})",
+                f"{source}: input would be overwritten (by output {place(output)})",
                 tip="choose another output folder, or --in-place to replace the inputs",
             )

@@ -11,23 +11,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from cvcli.batch.files import read_file
+from cvcli.batch.places import Place, place
 from cvcli.batch.plan import Plan
 from cvcli.batch.report import SCHEMA_VERSION, Report, Row
 from cvcli.batch.shard import Shard
+from cvcli.batch.storage import storage_of
 from cvcli.errors import CvcliError, UsageError
 
 _SHOWN = 10
 
 
-def merged(paths: Sequence[Path]) -> tuple[Report, list[int]]:
+def merged(paths: Sequence[Place]) -> tuple[Report, list[int]]:
     """Return the report of a whole plan from those of its shares, and the numbers of missing ones.
 
     `UsageError` names what is no report of a share as JSON, or of another plan, or given twice.
     """
     parts = [_read(path) for path in paths]
     _, first, whole = parts[0]
-    seen: dict[int, Path] = {}
+    seen: dict[int, Place] = {}
     for path, _, shard in parts:
         if (shard.count, shard.files, shard.plan) != (whole.count, whole.files, whole.plan):
             raise UsageError(
@@ -48,9 +49,9 @@ def listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers[:_SHOWN])) + more
 
 
-def _read(path: Path) -> tuple[Path, dict[str, Any], Shard]:
+def _read(path: Place) -> tuple[Place, dict[str, Any], Shard]:
     try:
-        data = json.loads(read_file(path))
+        data = json.loads(storage_of(path).read(path, stamped=False)[0])
         known = data["schema_version"] == SCHEMA_VERSION
         shard = Shard.of(data["shard"]) if known and data["started"] else None
     except CvcliError as error:
@@ -86,7 +87,7 @@ def _row(data: dict[str, Any]) -> Row:
     return Row(**known | {name: _path(data, name) for name in ("input", "output")})
 
 
-def _path(data: dict[str, Any], name: str) -> Path | None:
+def _path(data: dict[str, Any], name: str) -> Place | None:
     if f"{name}_b64" in data:
         return Path(os.fsdecode(base64.b64decode(data[f"{name}_b64"])))
-    return None if data[name] is None else Path(data[name])
+    return None if data[name] is None else place(data[name])

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 
 from cvcli.batch.inputs import Found
+from cvcli.batch.places import joined, name_of
 from cvcli.batch.template import Template
 from cvcli.errors import UsageError
 
@@ -55,7 +56,7 @@ class Naming:
 
     def name_one(self, file: Found, output: str) -> None:
         """The output is this very file, whatever the input is called."""
-        file.output, file.relative = output, os.path.basename(output)
+        file.output, file.relative = output, name_of(output)
         file.format = self._format or self._format_for(suffix_of(output))
         own = self._format_for(suffix_of(output))
         if own is not None and own != file.format:
@@ -85,7 +86,7 @@ class Naming:
             self._render(self._template, file, suffix, index, size)
         else:
             file.relative = stem + suffix
-        file.output = os.path.join(root, file.relative)
+        file.output = joined(root, file.relative)
 
     def _render(
         self, template: Template, file: Found, suffix: str, index: int, size: Size | None

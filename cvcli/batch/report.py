@@ -35,12 +35,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Literal
 
-from cvcli.batch.files import write_atomic
+from cvcli.batch.places import Place
 from cvcli.batch.plan import Job, Plan, Problem
 from cvcli.batch.shard import Shard
+from cvcli.batch.storage import storage_of
 from cvcli.batch.timeline import Timeline
 
 SCHEMA_VERSION = 1
@@ -56,8 +56,8 @@ class Row:
     """What became of one input."""
 
     index: int
-    input: Path
-    output: Path | None
+    input: Place
+    output: Place | None
     status: Status = "planned"
     error: str | None = None
     tip: str | None = None
@@ -326,21 +326,21 @@ class Report:
             "images": [row.to_json() for row in self.rows],
         }
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Place) -> None:
         """Write the report as JSON, CSV or HTML, by suffix; one already there is replaced."""
         from cvcli.batch.report_file import rendered
 
         text = rendered(self, path.suffix.lower())
-        write_atomic(path, text.encode(errors="backslashreplace"), overwrite=True)
+        storage_of(path).write(path, text.encode(errors="backslashreplace"), overwrite=True)
 
-    def write_trace(self, path: Path) -> None:
+    def write_trace(self, path: Place) -> None:
         """Write the timeline as a Chrome trace; one already there is replaced."""
         from cvcli.batch.trace import chrome_trace
 
         if self.timeline is None:
             raise ValueError("no timeline was kept")
         text = chrome_trace(self.timeline, {row.index: str(row.input) for row in self.rows})
-        write_atomic(path, text.encode("ascii"), overwrite=True)
+        storage_of(path).write(path, text.encode("ascii"), overwrite=True)
 
 
 def dry_run(plan: Plan, **run: Any) -> dict[str, Any]:
@@ -379,7 +379,7 @@ def _pipeline_order(labels: Sequence[str]) -> list[str]:
     return [name for name in (*_BEFORE, *middle, *_AFTER) if name in known]
 
 
-def _path_fields(name: str, path: Path | None) -> dict[str, str | None]:
+def _path_fields(name: str, path: Place | None) -> dict[str, str | None]:
     if path is None:
         return {name: None}
     text = str(path)

@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
 from cvcli.batch.album import Album, Care, Picture
 from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done
-from cvcli.batch.files import remove_stale
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
 from cvcli.batch.plan import Job, Plan
@@ -31,6 +29,7 @@ from cvcli.batch.sinks import FileSink, Sink
 from cvcli.batch.slots import Batch, Slot, array_at
 from cvcli.batch.sources import Files
 from cvcli.batch.state import Finished, NoRoom, State
+from cvcli.batch.storage import storage_of
 from cvcli.core.chain import Chain
 from cvcli.core.engine import engine_of
 from cvcli.core.spec import ImageSpec
@@ -373,7 +372,7 @@ def _run(
 ) -> None:
     if isinstance(ends.sink, FileSink):
         for folder in sorted({os.fspath(job.output.parent) for job in plan.jobs}):
-            remove_stale(Path(folder))
+            storage_of(folder).remove_stale(folder)
     Runner(plan, chain, options, report, ends).run(tick)
     if not report.left and (ends.feed is None or ends.feed.complete):
         ends.sink.close()

@@ -12,9 +12,9 @@ import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+from cvcli.batch.places import Place
 from cvcli.batch.plan import Job, Plan, Problem
 from cvcli.errors import UsageError
 
@@ -52,7 +52,7 @@ class Shard:
     def __str__(self) -> str:
         return f"{self.number}/{self.count}"
 
-    def own_name(self, path: Path) -> Path:
+    def own_name(self, path: Place) -> Place:
         """Return a report's name with the share in it: jobs have one command and many reports."""
         number = f"{self.number:0{len(str(self.count))}}"
         return path.with_name(f"{path.stem}-{number}-of-{self.count}{path.suffix}")

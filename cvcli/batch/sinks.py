@@ -7,8 +7,9 @@ import threading
 from collections import deque
 from pathlib import Path
 
-from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_atomic
+from cvcli.batch.files import Stamp, keep_backup, refuse_changed
 from cvcli.batch.plan import Job
+from cvcli.batch.storage import storage_of
 from cvcli.errors import ImageError
 
 _BLOCK = 512
@@ -54,11 +55,12 @@ class FileSink(Sink):
 
     def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
         if self._in_place and stamp is not None:
-            refuse_changed(job.output, stamp)
+            refuse_changed(Path(job.output), stamp)
             if self._backup is not None:
-                keep_backup(job.output, Path(f"{job.output}{self._backup}"))
+                keep_backup(Path(job.output), Path(f"{job.output}{self._backup}"))
         kept = stamp if self._preserve else None
-        write_atomic(job.output, data, overwrite=self._overwrite, stamp=kept)
+        storage = storage_of(job.output)
+        storage.write(job.output, data, overwrite=self._overwrite, stamp=kept)
 
 
 class CheckSink(Sink):
@@ -67,7 +69,7 @@ class CheckSink(Sink):
     def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
         from cvcli.batch.compare import difference
 
-        there = read_file(job.output)
+        there, _ = storage_of(job.output).read(job.output, stamped=False)
         found = None if there == data else difference(data, there)
         if found is not None:
             raise ImageError(f"{job.output}: {found}")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
 import platform
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 
 from cvcli import __version__
 from cvcli.batch.album import Care
 from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
+from cvcli.batch.places import Place, place
 from cvcli.batch.plan import STDIO, Plan
 from cvcli.batch.report import Report, dry_run
 from cvcli.batch.run import Ends, Options, run
@@ -36,6 +36,9 @@ from cvcli.errors import (
     UsageError,
 )
 
+Reports = tuple[Place | None, Place | None]
+"""Where the report and the trace go, None where not wanted."""
+
 
 def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     """Plan and run what was asked for; return the exit code."""
@@ -51,8 +54,8 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
         wishes.max_pixels or DEFAULT_MAX_PIXELS,
     )
     plan, ends = plan_and_ends(request)
-    wishes = _with_own_names(wishes, shard)
-    _check_reports(wishes, plan, [chain.origin] if chain.origin else [])
+    reports = _reports(wishes, shard)
+    _check_reports(reports, plan, [chain.origin] if chain.origin else [])
     if shard is not None:
         shard, plan = shard.share(plan)
     if wishes.dry_run:
@@ -68,31 +71,33 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
         return EXIT_OK
     total = len(plan) if ends.feed is None else None
     screen = Screen(total, wishes.progress, quiet=wishes.quiet, verbose=wishes.verbose)
-    return execute(plan, chain, options, screen, (wishes.report, wishes.trace), ends, shard)
+    return execute(plan, chain, options, screen, reports, ends, shard)
 
 
-def _shard(wishes: Wishes, inputs: list[Path]) -> Shard | None:
+def _shard(wishes: Wishes, inputs: list[Place]) -> Shard | None:
     if wishes.shard is not None and STDIO in inputs:
         raise UsageError("--shard: jobs can't share what comes through stdin")
     return None if wishes.shard is None else Shard.parse(wishes.shard)
 
 
-def _with_own_names(wishes: Wishes, shard: Shard | None) -> Wishes:
-    if shard is None:
-        return wishes
-    report = wishes.report and shard.own_name(wishes.report)
-    return replace(wishes, report=report, trace=wishes.trace and shard.own_name(wishes.trace))
+def _reports(wishes: Wishes, shard: Shard | None) -> Reports:
+    def named(text: str | None) -> Place | None:
+        path = None if text is None else place(text)
+        return path if path is None or shard is None else shard.own_name(path)
+
+    return named(wishes.report), named(wishes.trace)
 
 
-def _check_reports(wishes: Wishes, plan: Plan, others: list[Path]) -> None:
+def _check_reports(reports: Reports, plan: Plan, others: list[Place]) -> None:
     from cvcli.batch.report_file import check_report_path
 
-    if wishes.report is not None:
-        check_report_path(wishes.report, plan, others)
-    if wishes.trace is not None:
-        check_report_path(wishes.trace, plan, others, (".json",))
-        if wishes.report is not None and wishes.report.resolve() == wishes.trace.resolve():
-            raise UsageError(f"{wishes.trace}: can't be the report and the trace")
+    report, trace = reports
+    if report is not None:
+        check_report_path(report, plan, others)
+    if trace is not None:
+        check_report_path(trace, plan, others, (".json",))
+        if report is not None and os.path.realpath(report) == os.path.realpath(trace):
+            raise UsageError(f"{trace}: can't be the report and the trace")
 
 
 def _care(wishes: Wishes) -> Care:
@@ -122,7 +127,7 @@ def execute(
     chain: Chain,
     options: Options,
     screen: Screen,
-    reports: tuple[Path | None, Path | None],
+    reports: Reports,
     ends: Ends | None = None,
     shard: Shard | None = None,
 ) -> int:
@@ -162,7 +167,7 @@ def execute(
     return EXIT_FAILED if record.failed or not written else EXIT_OK
 
 
-def _write(write: Callable[[Path], None], path: Path | None) -> bool:
+def _write(write: Callable[[Place], None], path: Place | None) -> bool:
     if path is None:
         return True
     try:

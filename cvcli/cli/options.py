@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import MISSING, dataclass, fields
 from inspect import Parameter
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
@@ -63,7 +62,7 @@ class Wishes:
         bool, _option("--null", "-0", panel=_FILES, help="The list is separated by NUL characters.")
     ] = False
     base: Annotated[
-        Path | None,
+        str | None,
         _option(
             metavar="FOLDER", panel=_FILES, help="Mirror named files from here, not by name alone."
         ),
@@ -208,7 +207,7 @@ class Wishes:
         ),
     ] = False
     report: Annotated[
-        Path | None,
+        str | None,
         _option(
             metavar="FILE.json|.csv|.html",
             panel=_REPORTING,
@@ -216,7 +215,7 @@ class Wishes:
         ),
     ] = None
     trace: Annotated[
-        Path | None,
+        str | None,
         _option(
             metavar="FILE.json",
             panel=_REPORTING,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 from typing import Annotated
 
 import typer
@@ -41,13 +41,14 @@ def merge(
     The exit code is what one run would have ended with; a share without a report counts as failed.
     """
     from cvcli.batch.merge import listed, merged
+    from cvcli.batch.places import place
     from cvcli.batch.report_file import check_report_path
 
     if len(paths) < 2:
         raise UsageError("reports and an output must be given, as in REPORT.json... OUTPUT")
-    *sources, target = map(Path, paths)
+    *sources, target = map(place, paths)
     check_report_path(target)
-    if target.resolve() in {source.resolve() for source in sources}:
+    if os.path.realpath(target) in map(os.path.realpath, sources):
         raise UsageError(f"{target}: the report would overwrite one that it is made of")
     report, missing = merged(sources)
     report.write(target)
