@@ -17,7 +17,7 @@ from cvcli.batch.files import Identity, reason
 from cvcli.batch.patterns import Filter, compiled, has_magic
 from cvcli.batch.places import Place, below, name_of, place
 from cvcli.batch.rules import Rules
-from cvcli.batch.storage import Entry, storage_of
+from cvcli.batch.storage import Entry, Storage, storage_of
 from cvcli.errors import UsageError
 
 NO_MATCH = "matches no image files"
@@ -85,13 +85,13 @@ class Finder:
             self.several = True
             self._match(path)
         else:
-            self._take_named(path)
+            self._take_named(path, storage)
 
-    def _take_named(self, path: str) -> None:
+    def _take_named(self, path: str, storage: Storage) -> None:
         parent, name = os.path.split(path)
         key = self._identify(parent or os.curdir) or os.path.abspath(parent)
-        trouble = storage_of(path).input_trouble(path)
-        self._take(key, name, Found(path, self._place(path, name_of(path)), trouble))
+        relative = self._place(path, name_of(path) if "://" in path else name)
+        self._take(key, name, Found(path, relative, storage.input_trouble(path)))
 
     def _place(self, path: str, name: str) -> str:
         if self._base is None:

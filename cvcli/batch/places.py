@@ -69,6 +69,8 @@ def is_web(text: str) -> bool:
 
 def place(text: str | os.PathLike[str]) -> Place:
     """Return the place that a text names; ``file://`` is for what lies on this machine too."""
+    if type(text) is str and "://" not in text:
+        return Path(text)
     if isinstance(text, Path | Url):
         return text
     text = os.fspath(text)
@@ -99,7 +101,7 @@ def _path_of(text: str) -> str:
 
 def joined(folder: str, relative: str) -> str:
     """Return a place below a folder."""
-    if scheme_of(folder) is None:
+    if "://" not in folder or scheme_of(folder) is None:
         return os.path.join(folder, relative)
     return f"{folder.rstrip('/')}/{relative.replace(os.sep, '/')}"
 

@@ -51,16 +51,38 @@ class FileSink(Sink):
         backup: str | None = None,
     ) -> None:
         self._overwrite, self._preserve = overwrite, preserve
-        self._in_place, self._backup = in_place, backup
+        self.in_place, self._backup = in_place, backup
 
     def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
-        if self._in_place and stamp is not None:
+        if self.in_place and stamp is not None:
             refuse_changed(Path(job.output), stamp)
             if self._backup is not None:
                 keep_backup(Path(job.output), Path(f"{job.output}{self._backup}"))
         kept = stamp if self._preserve else None
         storage = storage_of(job.output)
         storage.write(job.output, data, overwrite=self._overwrite, stamp=kept)
+
+    def repeatable(self) -> FileSink:
+        """Return one for work that may be done again."""
+        return RepeatedSink(overwrite=self._overwrite, preserve=self._preserve)
+
+
+class RepeatedSink(FileSink):
+    """Takes an output that is there already for done if it is the very one to be written."""
+
+    def put(self, job: Job, data: bytes, stamp: Stamp | None) -> None:
+        try:
+            super().put(job, data, stamp)
+        except ImageError:
+            if self._overwrite or not _holds(job, data):
+                raise
+
+
+def _holds(job: Job, data: bytes) -> bool:
+    try:
+        return storage_of(job.output).read(job.output, stamped=False)[0] == data
+    except ImageError:
+        return False
 
 
 class CheckSink(Sink):

@@ -44,6 +44,10 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     """Plan and run what was asked for; return the exit code."""
     inputs, output = split(paths, wishes)
     shard = _shard(wishes, inputs)
+    if wishes.cluster is not None:
+        from cvcli.batch.schedulers import prepare
+
+        prepare(wishes.cluster)
     options = _options(wishes)
     request = Request(
         chain,
@@ -69,9 +73,13 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
         auto_orient = options.care.auto_orient
         print_explained(plan, chain, request.threads, request.max_pixels, auto_orient=auto_orient)
         return EXIT_OK
+    if wishes.cluster is not None:
+        from cvcli.batch.cluster import refuse_ends
+
+        refuse_ends(ends)
     total = len(plan) if ends.feed is None else None
     screen = Screen(total, wishes.progress, quiet=wishes.quiet, verbose=wishes.verbose)
-    return execute(plan, chain, options, screen, reports, ends, shard)
+    return execute(plan, chain, options, screen, reports, ends, shard, wishes.cluster)
 
 
 def _shard(wishes: Wishes, inputs: list[Place]) -> Shard | None:
@@ -130,6 +138,7 @@ def execute(
     reports: Reports,
     ends: Ends | None = None,
     shard: Shard | None = None,
+    cluster: str | None = None,
 ) -> int:
     """Run a plan and show what became of it; return the exit code.
 
@@ -151,7 +160,12 @@ def execute(
     ending = None
     try:
         with screen, ending_in_order_if_terminated():
-            run(plan, chain, options, record, screen.tick, ends)
+            if cluster is None or ends is None:
+                run(plan, chain, options, record, screen.tick, ends)
+            else:
+                from cvcli.batch.cluster import run_on_cluster
+
+                run_on_cluster(plan, chain, options, record, screen.tick, ends, cluster)
     except KeyboardInterrupt as error:
         ending = EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
     except BrokenPipeError:

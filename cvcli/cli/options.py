@@ -178,6 +178,14 @@ class Wishes:
         int | None,
         _option(min=1, panel=_RUNNING, show_default="no limit", help="Stop at so many failures."),
     ] = None
+    cluster: Annotated[
+        str | None,
+        _option(
+            metavar="ADDRESS|local:N",
+            panel=_RUNNING,
+            help="Hand the work to a Dask scheduler's workers, or to N processes started here.",
+        ),
+    ] = None
     shard: Annotated[
         str | None,
         _option(
