@@ -68,7 +68,8 @@ def failures() -> Iterator[None]:
 
 
 def _words(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
+    told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    lines = told.strip().splitlines()
     text = lines[0] if lines else type(error).__name__
     return text[:1].lower() + text[1:]
 

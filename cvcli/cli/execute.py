@@ -8,11 +8,12 @@ import platform
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 from cvcli import __version__
 from cvcli.batch.album import Care
 from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
-from cvcli.batch.places import Place, place
+from cvcli.batch.places import Place, Url, place
 from cvcli.batch.plan import STDIO, Plan
 from cvcli.batch.report import Report, dry_run
 from cvcli.batch.run import Ends, Options, run
@@ -35,6 +36,9 @@ from cvcli.errors import (
     CvcliError,
     UsageError,
 )
+
+# Threads where each file is waited for across a network, on however few cores.
+_WAITING = 16
 
 Reports = tuple[Place | None, Place | None]
 """Where the report and the trace go, None where not wanted."""
@@ -62,6 +66,8 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     _check_reports(reports, plan, [chain.origin] if chain.origin else [])
     if shard is not None:
         shard, plan = shard.share(plan)
+    if wishes.jobs is None and _is_far(plan):
+        options = replace(options, jobs=max(cpu_threads(), _WAITING))
     if wishes.dry_run:
         from cvcli.batch.report_file import dump_json
 
@@ -86,6 +92,10 @@ def _shard(wishes: Wishes, inputs: list[Place]) -> Shard | None:
     if wishes.shard is not None and STDIO in inputs:
         raise UsageError("--shard: jobs can't share what comes through stdin")
     return None if wishes.shard is None else Shard.parse(wishes.shard)
+
+
+def _is_far(plan: Plan) -> bool:
+    return any(isinstance(path, Url) for job in plan.jobs for path in (job.input, job.output))
 
 
 def _reports(wishes: Wishes, shard: Shard | None) -> Reports:
