@@ -35,6 +35,11 @@ class Cluster:
         self._process = subprocess.Popen(command, env=own, **pipes)
         self.address = self._process.stdout.readline().decode().strip()
 
+    def kill(self):
+        """End the scheduler at once; its workers end by themselves."""
+        self._process.kill()
+        self._process.communicate(timeout=60)
+
     def close(self):
         self._process.communicate(timeout=60)
 

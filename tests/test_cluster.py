@@ -214,6 +214,41 @@ def test_ctrl_c_ends_a_run_and_its_workers(here):
     assert files_in(here / "out") == [Path(row["output"]).name for row in done]
 
 
+def test_a_scheduler_that_goes_away_ends_the_run(here):
+    for index in range(COUNT):
+        save(here / "big" / f"{index:02}.png", noise((300, 400, 3), "uint8", index))
+    own = Cluster(1)
+    words = (*FLIP, "big", "out", "-q", "--cluster", own.address, "--report", "r.json")
+    with running(*words) as process:
+        wait_for(lambda: len(files_in(here / "out")) >= 3)
+        own.kill()
+        _, text = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert b"cvcli: --cluster: the scheduler can't be reached any more" in text
+    assert b"Traceback" not in text and text.count(b"\n") == 2
+    states = [row["status"] for row in rows_of(here / "r.json")]
+    assert states.count("planned") > 0
+    for name in files_in(here / "out"):
+        assert name.startswith(".") or load(here / "out" / name).shape == (300, 400, 3)
+
+
+def test_a_gpu_is_asked_for_on_the_worker(here):
+    words = ("invert", "in", "out", "-q", "--device", "cuda", "--cluster", "local:1")
+    with running(*words) as process:
+        _, text = process.communicate(timeout=60)
+    assert process.returncode == 2 and text.startswith(b"cvcli: cuda:0: the")
+    assert not (here / "out").exists()
+
+
+@pytest.mark.gpu
+def test_workers_with_a_gpu_give_the_same_bytes(here):
+    run(*FLIP, "in", "one", "-q", "--device", "cpu")
+    with running(*FLIP, "in", "many", "-q", "--device", "cuda", "--cluster", "local:2") as process:
+        process.wait(timeout=200)
+    assert process.returncode == 0
+    assert contents(here / "many") == contents(here / "one")
+
+
 def test_work_that_is_repeated_finds_its_own_outputs(tmp_path):
     sink = pickle.loads(pickle.dumps(FileSink().repeatable()))
     assert isinstance(sink, RepeatedSink)

@@ -12,6 +12,8 @@ import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -32,7 +34,7 @@ from cvcli.batch.storage import storage_of
 from cvcli.batch.workers import Part, Work, do, host_of, pieces, stop
 from cvcli.core.chain import Chain
 from cvcli.devices.cpu import cpu_threads
-from cvcli.errors import CvcliError, DeviceError, UsageError
+from cvcli.errors import CvcliError, DeviceError, LostClusterError, UsageError
 
 _MOST_JOBS = {"cpu": 64, "gpu": 512}
 # Pieces sent for each that can be done at once: the next is there when one ends.
@@ -41,6 +43,8 @@ _AHEAD = 2
 _ENDING_S = 20.0
 # A run whose workers have all gone ends after so long.
 _ALONE_S = 60.0
+_MOST_TRIES = 5
+_LOST = "--cluster: the scheduler can't be reached any more"
 
 
 def run_on_cluster(
@@ -66,6 +70,8 @@ def run_on_cluster(
         try:
             with connected(address, options.device) as (client, resources):
                 _Dispatch(client, resources, plan, chain, options, report, ends).run(tick)
+        except OSError as error:
+            raise LostClusterError(_LOST) from error
         finally:
             # Workers of this machine that died may have left something half-written.
             for folder in {os.fspath(job.output.parent) for job in plan.jobs}:
@@ -107,6 +113,7 @@ class _Dispatch:
         self._sent: dict[Any, Work] = {}
         self._done: SimpleQueue[Any] = SimpleQueue()
         self._count = 0
+        self._forgotten: Counter[int] = Counter()
         self._heard = time.monotonic()
 
     def _look_at_workers(self) -> None:
@@ -142,8 +149,7 @@ class _Dispatch:
                 resources=self._resources or None,
                 pure=False,
             )
-            self._sent[future] = work
-            future.add_done_callback(self._done.put)
+            self._watch(future, work)
 
     def _collect(self, seconds: float) -> None:
         """Take what is done, or wait a little for it."""
@@ -153,13 +159,37 @@ class _Dispatch:
             return self._refuse_to_wait_for_ever()
         self._heard = time.monotonic()
         work = self._sent.pop(future, None)
-        if work is None:
-            return
-        if future.status == "finished":
-            self._take(future.result(), work)
-        else:
+        if work is not None:
+            self._look_at(future, work)
+
+    def _look_at(self, future: Any, work: Work) -> None:
+        """Take a piece that has ended, one way or another."""
+        status = future.status
+        if status == "finished":
+            try:
+                part = future.result()
+            except CancelledError:
+                return self._again(work)
+            self._take(part, work)
+        elif status == "error":
             self._failed(future, work)
+        elif status == "pending":  # it had ended, on a worker that has died since then
+            return self._watch(future, work)
+        else:
+            return self._again(work)
         future.release()
+
+    def _watch(self, future: Any, work: Work) -> None:
+        self._sent[future] = work
+        future.add_done_callback(self._done.put)
+
+    def _again(self, work: Work) -> None:
+        """Send a piece anew that the scheduler has forgotten."""
+        first = work.jobs[0].index
+        self._forgotten[first] += 1
+        if self._client.status != "running" or self._forgotten[first] > _MOST_TRIES:
+            raise LostClusterError(_LOST)
+        self._todo.appendleft(tuple(self._own[job.index] for job in work.jobs))
 
     def _refuse_to_wait_for_ever(self) -> None:
         if time.monotonic() - self._heard < _ALONE_S:
@@ -167,7 +197,7 @@ class _Dispatch:
         self._heard = time.monotonic()
         self._look_at_workers()
         if not self._slots:
-            raise DeviceError("--cluster: all workers have left")
+            raise LostClusterError("--cluster: all workers have left")
 
     def _take(self, part: Part, work: Work) -> None:
         report = self._report
@@ -184,7 +214,7 @@ class _Dispatch:
     def _failed(self, future: Any, work: Work) -> None:
         from distributed.scheduler import KilledWorker
 
-        error = future.exception() if future.status == "error" else None
+        error = future.exception()
         if isinstance(error, CvcliError):
             raise error
         if isinstance(error, ModuleNotFoundError):
@@ -192,9 +222,7 @@ class _Dispatch:
             raise DeviceError(f"--cluster: workers lack {error.name}", tip=tip) from None
         if isinstance(error, KilledWorker):
             return self._killed(work, error.allowed_failures + 1)
-        if error is not None:
-            raise error
-        raise DeviceError("--cluster: the scheduler can't be reached any more")
+        raise error
 
     def _killed(self, work: Work, times: int) -> None:
         """Do pieces that end their workers one image at a time."""
@@ -209,12 +237,16 @@ class _Dispatch:
     def _stop(self) -> None:
         """Let workers start nothing more, and take what they have done."""
         self._todo.clear()
-        if self._sent:
-            self._client.run(stop, self._work.run, on_error="ignore")
         end = time.monotonic() + _ENDING_S
-        while self._sent and time.monotonic() < end:
-            self._collect(0.1)
-        self._client.cancel(list(self._sent))
+        if self._client.status != "running":
+            return
+        # What is lost now, be it the scheduler itself, is not why the run ends.
+        with suppress(Exception):
+            if self._sent:
+                self._client.run(stop, self._work.run, on_error="ignore")
+            while self._sent and time.monotonic() < end:
+                self._collect(0.1)
+            self._client.cancel(list(self._sent))
 
 
 def _repeatable(sink: Any) -> Any:

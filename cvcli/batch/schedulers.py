@@ -24,7 +24,11 @@ _CONNECT_S = 10.0
 _JOIN_S = 60.0
 _SETTINGS = {
     "distributed.worker.multiprocessing-method": "forkserver",
+    # What Dask watches for its dashboard costs more than small images do.
     "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
+    "distributed.scheduler.active-memory-manager.start": False,
     "distributed.comm.timeouts.connect": "30s",
 }
 
@@ -45,7 +49,7 @@ def prepare(address: str) -> None:
         return
     from multiprocessing import forkserver
 
-    multiprocessing.set_forkserver_preload(["distributed", "cvcli.batch.workers"])
+    multiprocessing.set_forkserver_preload(["distributed", "cvcli.batch.warm"])
     with _without_interrupts():
         forkserver.ensure_running()
 
@@ -76,9 +80,8 @@ def connected(address: str, device: str) -> Iterator[tuple[Any, dict[str, int]]]
         raise UsageError("--cluster: Dask is not installed", tip=_TIP) from None
     resources = {"GPU": 1} if device.startswith("cuda") else {}
     count = local_workers(address)
-    # Dask tells of workers that leave in the middle of the progress bar.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
+        stack.enter_context(_silence())
         if count is not None:
             method = _SETTINGS if sys.platform != "win32" else {}
             stack.enter_context(dask.config.set(method))
@@ -88,6 +91,20 @@ def connected(address: str, device: str) -> Iterator[tuple[Any, dict[str, int]]]
         client = stack.enter_context(_client(Client, target, address))
         _wait_for_workers(client, resources, count or 1)
         yield client, resources
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep Dask from telling in the middle of the progress bar what is told in its place."""
+    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in before.items():
+            logging.getLogger(name).setLevel(level)
 
 
 @contextmanager
@@ -136,6 +153,7 @@ def _local(count: int, resources: dict[str, int]) -> Iterator[Any]:
             "memory_limit": 0,  # a run bounds its memory itself
             "local_directory": folder,
             "dashboard": False,
+            "dashboard_address": "127.0.0.1:0",
             "silence_logs": logging.CRITICAL,
             "resources": resources,
         }
@@ -143,7 +161,8 @@ def _local(count: int, resources: dict[str, int]) -> Iterator[Any]:
             number: {"cls": Nanny, "options": common | {"env": _environment(number % gpus)}}
             for number in range(count)
         }
-        options = {"host": "127.0.0.1", "port": 0, "dashboard": False, "dashboard_address": None}
+        options = {"host": "127.0.0.1", "port": 0, "dashboard": False}
+        options |= {"dashboard_address": "127.0.0.1:0"}
         with _without_interrupts():
             cluster = SpecCluster(
                 workers=workers,

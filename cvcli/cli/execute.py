@@ -34,6 +34,7 @@ from cvcli.errors import (
     EXIT_PIPE,
     EXIT_TERMINATED,
     CvcliError,
+    LostClusterError,
     UsageError,
 )
 
@@ -178,6 +179,9 @@ def execute(
                 run_on_cluster(plan, chain, options, record, screen.tick, ends, cluster)
     except KeyboardInterrupt as error:
         ending = EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
+    except LostClusterError as error:
+        print_error(error)
+        ending = error.exit_code
     except BrokenPipeError:
         # Whoever read has seen enough, as in `cvcli ... - | head`: nothing to talk about.
         silence_stdout()
