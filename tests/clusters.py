@@ -47,7 +47,8 @@ class Cluster:
 def main():
     import dask
 
-    from cvcli.batch.schedulers import connected, prepare
+    from cvcli.batch.early import prepare
+    from cvcli.batch.schedulers import connected
 
     address = f"local:{sys.argv[1]}"
     prepare(address)

@@ -202,6 +202,8 @@ class Remote:
                     self._write_and_rename(system, inner, bytes(data), overwrite)
                 else:
                     _put(system, inner, bytes(data), overwrite)
+        except FileNotFoundError as error:
+            raise ImageError(f"{path}: there is no such bucket or folder") from error
         except OSError as error:
             tip = EXISTS_TIP if error.errno == errno.EEXIST else None
             raise ImageError(f"{path}: {reason(error)}", tip) from error

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import logging
-import multiprocessing
 import os
 import re
-import signal
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from cvcli.batch.early import without_interrupts
 from cvcli.devices.find import gpu_count
 from cvcli.errors import DeviceError, UsageError
 
@@ -41,30 +39,6 @@ def local_workers(address: str) -> int | None:
     if found is None:
         raise UsageError(f"--cluster: must be local:N with N >= 1, got {address!r}")
     return int(found[1])
-
-
-def prepare(address: str) -> None:
-    """Start what takes long, so that it is ready by the time that a plan is made."""
-    if local_workers(address) is None or sys.platform == "win32":
-        return
-    from multiprocessing import forkserver
-
-    multiprocessing.set_forkserver_preload(["distributed", "cvcli.batch.warm"])
-    with _without_interrupts():
-        forkserver.ensure_running()
-
-
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Let processes that are started not heed Ctrl-C: this one tells them to end."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -163,7 +137,7 @@ def _local(count: int, resources: dict[str, int]) -> Iterator[Any]:
         }
         options = {"host": "127.0.0.1", "port": 0, "dashboard": False}
         options |= {"dashboard_address": "127.0.0.1:0"}
-        with _without_interrupts():
+        with without_interrupts():
             cluster = SpecCluster(
                 workers=workers,
                 scheduler={"cls": Scheduler, "options": options},

@@ -50,7 +50,7 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     inputs, output = split(paths, wishes)
     shard = _shard(wishes, inputs)
     if wishes.cluster is not None:
-        from cvcli.batch.schedulers import prepare
+        from cvcli.batch.early import prepare
 
         prepare(wishes.cluster)
     options = _options(wishes)
