@@ -24,6 +24,7 @@ from cvcli.batch.plan import Job, make_plan
 from cvcli.batch.report import Report
 from cvcli.batch.run import Ends, Options
 from cvcli.batch.sinks import FileSink, RepeatedSink
+from cvcli.batch.sources import Files
 from cvcli.batch.workers import host_of, pieces
 from cvcli.cli.app import run_app
 from cvcli.core.chain import Chain
@@ -154,6 +155,19 @@ def test_errors_of_planning_come_before_anything_is_sent(here, capfd):
     for wrong in ("local", "local:0", "local:x"):
         run("invert", "in", "out", "--cluster", wrong, code=2)
     assert "must be local:N" in capfd.readouterr().err
+
+
+def test_what_workers_can_not_see_is_told(here, cluster, capfd):
+    flip = (*FLIP, "-q", "--cluster", cluster)
+    run(*flip, "in", "memory://out", code=2)
+    assert "memory://out/00.png is in one process's memory" in capfd.readouterr().err
+    plan = make_plan([here / "in"], here / "out")
+    (here / "in" / "00.png").unlink()
+    report = Report(plan)
+    ends = Ends(Files(), FileSink())
+    run_on_cluster(plan, HALF_TURN, Options(device="cpu"), report, lambda r: None, ends, cluster)
+    (failed,) = report.failures
+    assert failed.error.endswith("00.png: no such file") and "same files" in failed.tip
 
 
 def test_a_gpu_must_be_offered(here, cluster, capfd):

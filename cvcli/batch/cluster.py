@@ -23,7 +23,7 @@ import cvcli.codecs as codecs
 from cvcli import __version__
 from cvcli.batch.check import check_inputs
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
-from cvcli.batch.places import Place
+from cvcli.batch.places import Place, Url, scheme_of
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.report import Report
 from cvcli.batch.run import Ends, Options
@@ -44,6 +44,9 @@ _ENDING_S = 20.0
 # A run whose workers have all gone ends after so long.
 _ALONE_S = 60.0
 _MOST_TRIES = 5
+# How often workers are counted: others may have joined.
+_COUNTED_S = 5.0
+_MISSING = ": no such file"
 _LOST = "--cluster: the scheduler can't be reached any more"
 
 
@@ -67,6 +70,7 @@ def run_on_cluster(
     care, threads = options.care, options.jobs or cpu_threads()
     plan = check_inputs(plan, chain, report, threads, max_pixels, care.auto_orient, care.frame)
     if plan.jobs and report.failed < options.most_failures:
+        _refuse_memory(plan.jobs)
         try:
             with connected(address, options.device) as (client, resources):
                 _Dispatch(client, resources, plan, chain, options, report, ends).run(tick)
@@ -77,6 +81,12 @@ def run_on_cluster(
             for folder in {os.fspath(job.output.parent) for job in plan.jobs}:
                 storage_of(folder).remove_stale(folder)
     report.close()
+
+
+def _refuse_memory(jobs: Sequence[Job]) -> None:
+    for path in (path for job in jobs for path in (job.input, job.output)):
+        if isinstance(path, Url) and scheme_of(path.text) == "memory":
+            raise UsageError(f"--cluster: {path} is in one process's memory, which others lack")
 
 
 class _Dispatch:
@@ -123,11 +133,13 @@ class _Dispatch:
             offered = known.get("resources", {})
             limits = [offered.get(name, 0) // need for name, need in self._resources.items()]
             slots[host_of(worker)] += int(min([known["nthreads"], *limits]))
-        self._slots = +slots
+        self._slots, self._counted = +slots, time.monotonic()
 
     def run(self, tick: Callable[[Report], None]) -> None:
         try:
             while self._todo or self._sent:
+                if time.monotonic() - self._counted > _COUNTED_S:
+                    self._look_at_workers()
                 self._send()
                 self._collect(0.1)
                 tick(self._report)
@@ -205,6 +217,8 @@ class _Dispatch:
         for row in part.rows:
             if row.error is not None:
                 row.error = _as_named(row.error, sent[row.index], self._own[row.index])
+                if row.tip is None and row.error.endswith(_MISSING):
+                    row.tip = "workers must see the same files: in a shared folder, or a store"
         report.absorb(part.rows, part.stages)
         report.notes += [note for note in part.notes if note not in report.notes]
         report.device = report.device or part.device

@@ -28,12 +28,12 @@ def prepare(address: str) -> None:
     from multiprocessing import forkserver, set_forkserver_preload
 
     set_forkserver_preload(["distributed", "cvcli.batch.warm"])
-    with without_interrupts():
+    with _without_interrupts():
         forkserver.ensure_running()
 
 
 @contextmanager
-def without_interrupts() -> Iterator[None]:
+def _without_interrupts() -> Iterator[None]:
     """Let processes that are started not heed Ctrl-C: this one tells them to end."""
     if threading.current_thread() is not threading.main_thread():
         yield

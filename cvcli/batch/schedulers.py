@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from cvcli.batch.early import without_interrupts
 from cvcli.devices.find import gpu_count
 from cvcli.errors import DeviceError, UsageError
 
@@ -20,8 +19,8 @@ _TIP = "pip install 'cvcli[dask]'"
 _CONNECT_S = 10.0
 # Workers may still be on their way when a job starts.
 _JOIN_S = 60.0
+_METHOD = "distributed.worker.multiprocessing-method"
 _SETTINGS = {
-    "distributed.worker.multiprocessing-method": "forkserver",
     # What Dask watches for its dashboard costs more than small images do.
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
@@ -57,8 +56,8 @@ def connected(address: str, device: str) -> Iterator[tuple[Any, dict[str, int]]]
     with ExitStack() as stack:
         stack.enter_context(_silence())
         if count is not None:
-            method = _SETTINGS if sys.platform != "win32" else {}
-            stack.enter_context(dask.config.set(method))
+            method = "spawn" if sys.platform == "win32" else "forkserver"
+            stack.enter_context(dask.config.set(_SETTINGS | {_METHOD: method}))
             target = stack.enter_context(_local(count, resources))
         else:
             target = address
@@ -137,12 +136,11 @@ def _local(count: int, resources: dict[str, int]) -> Iterator[Any]:
         }
         options = {"host": "127.0.0.1", "port": 0, "dashboard": False}
         options |= {"dashboard_address": "127.0.0.1:0"}
-        with without_interrupts():
-            cluster = SpecCluster(
-                workers=workers,
-                scheduler={"cls": Scheduler, "options": options},
-                silence_logs=logging.CRITICAL,
-            )
+        cluster = SpecCluster(
+            workers=workers,
+            scheduler={"cls": Scheduler, "options": options},
+            silence_logs=logging.CRITICAL,
+        )
         try:
             yield cluster
         finally:
