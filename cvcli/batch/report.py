@@ -27,18 +27,18 @@ stage, and schema_version in front. It is UTF-8; a byte of a path that isn't is
 written as "\\udcXX".
 """
 
-import base64
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from cvcli.batch.places import Place
 from cvcli.batch.plan import Job, Plan, Problem
+from cvcli.batch.rows import FOUND, Status, failed_row, planned_rows, row_of
+from cvcli.batch.rows import Row as Row  # it is a report's for all who read one
 from cvcli.batch.shard import Shard
 from cvcli.batch.storage import storage_of
 from cvcli.batch.timeline import Timeline
@@ -47,35 +47,6 @@ SCHEMA_VERSION = 1
 HOST_STAGES = ("read", "decode", "encode", "write")
 _BEFORE = ("read", "decode", "upload")
 _AFTER = ("download", "encode", "write")
-
-Status = Literal["ok", "failed", "skipped", "planned"]
-
-
-@dataclass(slots=True)
-class Row:
-    """What became of one input."""
-
-    index: int
-    input: Place
-    output: Place | None
-    status: Status = "planned"
-    error: str | None = None
-    tip: str | None = None
-    width_in: int | None = None
-    height_in: int | None = None
-    width_out: int | None = None
-    height_out: int | None = None
-    bytes_in: int | None = None
-    bytes_out: int | None = None
-    device: str | None = None
-    host: str | None = None
-    notes: list[str] = field(default_factory=list)
-    ms: dict[str, float] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as the schema has it."""
-        row = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return row | _path_fields("input", self.input) | _path_fields("output", self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +82,7 @@ class Report:
         """
         self.command, self.version, self.device = command, version, device
         self.shard, self.host = shard, host
-        self.rows: list[Row] = _planned_rows(plan)
+        self.rows: list[Row] = planned_rows(plan)
         self._row_at = {row.index: row for row in self.rows}
         self.notes: list[str] = []
         self.reads_files = self.writes_files = True
@@ -162,7 +133,7 @@ class Report:
 
     def add(self, found: Job | Problem, *, skipped: bool = False) -> None:
         """One more input, known only now; its index is the next one."""
-        row = _failed_row(found) if isinstance(found, Problem) else _row(found, skipped)
+        row = failed_row(found) if isinstance(found, Problem) else row_of(found, skipped)
         with self._lock:
             if row.index != len(self.rows):
                 raise ValueError(f"the next image is {len(self.rows)}, got {row.index}")
@@ -217,9 +188,11 @@ class Report:
         ``stages`` are names, busy seconds and bytes.
         """
         with self._lock:
+            known = len(self.rows)
             for row in rows:
                 self._absorb(row)
-            self.rows.sort(key=lambda row: row.index)
+            if len(self.rows) > known:
+                self.rows.sort(key=lambda row: row.index)
             for name, busy_s, nbytes in stages:
                 if name not in self._busy:
                     self._labels.append(name)
@@ -233,7 +206,7 @@ class Report:
         elif known.status != "planned" or row.status == "planned":
             return
         else:
-            for name in _FOUND:
+            for name in FOUND:
                 setattr(known, name, getattr(row, name))
             self._status["planned"] -= 1
             self._status[row.status] += 1
@@ -352,42 +325,11 @@ def dry_run(plan: Plan, **run: Any) -> dict[str, Any]:
     return report | {"started": None, "wall_s": 0.0}
 
 
-# What a run finds out about an image.
-_FOUND = [entry.name for entry in fields(Row) if entry.name not in ("index", "input", "output")]
-
-
-def _planned_rows(plan: Plan) -> list[Row]:
-    rows = [_row(job) for job in plan.jobs]
-    rows += [_row(job, skipped=True) for job in plan.skipped]
-    rows += map(_failed_row, plan.problems)
-    return sorted(rows, key=lambda row: row.index)
-
-
-def _row(job: Job, skipped: bool = False) -> Row:
-    return Row(job.index, job.input, job.output, "skipped" if skipped else "planned")
-
-
-def _failed_row(problem: Problem) -> Row:
-    message = problem.message
-    return Row(problem.index, problem.input, problem.output, "failed", message, problem.tip)
-
-
 def _pipeline_order(labels: Sequence[str]) -> list[str]:
     """Uploads and downloads are listed only where there were any."""
     known = {*HOST_STAGES, *labels}
     middle = [label for label in labels if label not in (*_BEFORE, *_AFTER)]
     return [name for name in (*_BEFORE, *middle, *_AFTER) if name in known]
-
-
-def _path_fields(name: str, path: Place | None) -> dict[str, str | None]:
-    if path is None:
-        return {name: None}
-    text = str(path)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return {name: text, f"{name}_b64": base64.b64encode(os.fsencode(text)).decode("ascii")}
-    return {name: text}
 
 
 def _per(amount: float, whole: float) -> float:
