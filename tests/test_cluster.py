@@ -254,6 +254,14 @@ def test_a_gpu_is_asked_for_on_the_worker(here):
     assert not (here / "out").exists()
 
 
+def test_the_codecs_of_a_gpu_are_asked_for_on_the_worker(here, cluster, capfd):
+    words = ("--device", "cpu", "--codec", "gpu", "--cluster", cluster)
+    run("invert", "in", "out", "-q", *words, code=2)
+    text = capfd.readouterr().err
+    assert "--codec gpu: there is no GPU to use" in text and "leave out --codec" in text
+    assert not (here / "out").exists()
+
+
 @pytest.mark.gpu
 def test_workers_with_a_gpu_give_the_same_bytes(here):
     run(*FLIP, "in", "one", "-q", "--device", "cpu")

@@ -91,8 +91,10 @@ class RepeatedSink(FileSink):
         try:
             super()._write(files, stamp)
         except ImageError:
+            if self._overwrite:
+                raise
             left = [(output, parts) for output, parts in files if not _holds(output, parts)]
-            if self._overwrite or len(left) == len(files):
+            if len(left) == len(files):
                 raise
             super()._write(left, stamp)
 
