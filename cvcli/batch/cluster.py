@@ -173,8 +173,13 @@ class _Dispatch:
             return self._refuse_to_wait_for_ever()
         self._heard = time.monotonic()
         work = self._sent.pop(future, None)
-        if work is not None:
+        if work is None:
+            return
+        try:
             self._look_at(future, work)
+        except KeyboardInterrupt:
+            self._sent[future] = work
+            raise
 
     def _look_at(self, future: Any, work: Work) -> None:
         """Take a piece that has ended, one way or another."""
@@ -260,6 +265,9 @@ class _Dispatch:
         with suppress(Exception):
             if self._sent:
                 self._client.run(stop, self._work.run, on_error="ignore")
+            # An interrupt may have come between hearing that one has ended and taking it.
+            for future in [future for future in self._sent if future.done()]:
+                self._done.put(future)
             while self._sent and time.monotonic() < end:
                 self._collect(0.1)
             self._client.cancel(list(self._sent))
