@@ -172,7 +172,7 @@ def storage_of(path: Where) -> Storage:
     return _remote(scheme)
 
 
-def look_at(paths: Iterable[str]) -> None:
+def look_ahead(paths: Iterable[str]) -> None:
     """Ask each storage for all that a plan is going to ask for one by one."""
     groups: dict[str, list[str]] = {scheme: [] for scheme in _REMOTE}
     for path in paths:
