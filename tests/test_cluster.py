@@ -155,6 +155,9 @@ def test_errors_of_planning_come_before_anything_is_sent(here, capfd):
     for wrong in ("local", "local:0", "local:x"):
         run("invert", "in", "out", "--cluster", wrong, code=2)
     assert "must be local:N" in capfd.readouterr().err
+    run("invert", "in", "out", "--cluster", "none.json", code=2)
+    assert "--cluster: none.json: no such file" in capfd.readouterr().err
+    assert not (here / "out").exists()
 
 
 def test_what_workers_can_not_see_is_told(here, cluster, capfd):

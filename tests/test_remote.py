@@ -144,6 +144,10 @@ def test_patterns_lists_and_bases(here, memory):
     run(*FLIP, "--files-from", "list", "--base", "memory://in", "memory://more", "-q")
     assert set(stored(memory, "more")) == {"b.jpg", "sub/a.png"}
     run(*FLIP, "--files-from", "list", "--base", "in", "memory://none", "-q", code=2)
+    memory.pipe_file("/list", (here / "list").read_bytes())
+    run(*FLIP, "--files-from", "memory://list", "memory://far", "-q")
+    assert set(stored(memory, "far")) == {"b.jpg", "a.png"}
+    run(*FLIP, "--files-from", "memory://none", "memory://far", "-q", code=2)
     run(*FLIP, "memory://in/b.jpg", "memory://one/turned.png", "-q")
     assert set(stored(memory, "one")) == {"turned.png"}
 
@@ -163,6 +167,19 @@ def test_outputs_that_exist(here, memory, capfd):
     run(*flip, "--overwrite")
     assert stored(memory, "out") == before
     run(*flip, "--check")
+
+
+def test_what_was_seen_before_is_forgotten(here, memory):
+    """Runs in one process: the first has seen a folder that is a file for the second."""
+    for index in range(20):
+        memory.pipe_file(f"/many/{index}.png", memory.cat_file("/in/a.png"))
+    run("invert", "memory://many", "memory://out", "-q")
+    run("invert", "memory://many", "memory://out", "-q", "--skip-existing")
+    memory.rm("/out", recursive=True)
+    run("invert", "in/a.png", "memory://out", "-q", "--format", "png")
+    assert set(stored(memory, "out")) == {"a.png"}
+    memory.rm("/many", recursive=True)
+    run("invert", "memory://many", "memory://more", "-q", code=66)
 
 
 def test_only_what_is_newer_is_done(here, memory):
@@ -301,11 +318,10 @@ def test_what_is_not_installed_is_told(here, monkeypatch, capfd):
     assert "tip: pip install nosuchstore" in text
     run("invert", "nonsense://in", "out", code=2)
     assert "nonsense://in: nonsense:// is not known" in capfd.readouterr().err
-    storage._remote.cache_clear()
+    monkeypatch.setattr(storage, "_REMOTE", {})
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     run("invert", "memory://in", "out", code=2)
     assert "tip: pip install 'cvcli[remote]'" in capfd.readouterr().err
-    storage._remote.cache_clear()
 
 
 def test_local_runs_leave_fsspec_and_dask_out(here):

@@ -18,7 +18,7 @@ from cvcli.batch.patterns import Filter, compiled, has_magic
 from cvcli.batch.places import Place, below, name_of, place
 from cvcli.batch.rules import Rules
 from cvcli.batch.storage import Entry, Storage, storage_of
-from cvcli.errors import UsageError
+from cvcli.errors import ImageError, UsageError
 
 NO_MATCH = "matches no image files"
 _HEAD_NBYTES = 32
@@ -206,8 +206,12 @@ def listed(source: str, *, null: bool) -> list[str]:
     try:
         if source == "-":
             data = b"" if sys.stdin is None else sys.stdin.buffer.read()
+        elif "://" in source:
+            data = storage_of(source).read(place(source), stamped=False)[0]
         else:
             data = Path(source).read_bytes()
+    except ImageError as error:
+        raise UsageError(str(error)) from None
     except OSError as error:
         raise UsageError(f"{source}: the list can't be read ({reason(error)})") from None
     names = data.split(b"\0" if null else b"\n")

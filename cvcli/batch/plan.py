@@ -23,7 +23,7 @@ from cvcli.batch.outputs import Naming, Size
 from cvcli.batch.pictures import counted
 from cvcli.batch.places import Place, Url, place
 from cvcli.batch.rules import Rules
-from cvcli.batch.storage import Status, Storage, look_at, storage_of
+from cvcli.batch.storage import Status, Storage, look_ahead, storage_of
 from cvcli.errors import NoInputError, UsageError
 
 STDIO = Path("-")
@@ -116,7 +116,7 @@ def make_plan(
         output = _without_dots(output)
     names = [*map(os.fspath, inputs), *listed]
     _refuse_in_place(names, output)
-    look_at(names)
+    look_ahead(names)
     finder = Finder(output, rules)
     for path in inputs:
         finder.add(os.fspath(path))

@@ -88,7 +88,7 @@ class Remote:
 
     def look(self, paths: Sequence[str]) -> None:
         self._known = {}
-        if not is_web(paths[0]):
+        if paths and not is_web(paths[0]):
             self._known.update(zip(paths, self.statuses(paths), strict=True))
 
     def _seen(self, path: str | Place) -> Look:
@@ -125,14 +125,17 @@ class Remote:
         return "nothing can be written to the web" if is_web(folder) else None
 
     def entries(self, folder: str) -> list[Info]:
+        infos = self._list(folder)
+        self._known.update((info.path, info) for info in infos)
+        return infos
+
+    def _list(self, folder: str) -> list[Info]:
         system, inner = self._at(folder)
         with failures(), self._guard(system):
             system.invalidate_cache(inner)
             found = system.ls(inner, detail=True)
         itself = inner.rstrip("/")
-        infos = [_info(folder, entry) for entry in found if entry["name"].rstrip("/") != itself]
-        self._known.update((info.path, info) for info in infos)
-        return infos
+        return [_info(folder, entry) for entry in found if entry["name"].rstrip("/") != itself]
 
     def statuses(self, paths: Iterable[str]) -> Iterator[Look]:
         wanted = list(paths)
@@ -153,7 +156,7 @@ class Remote:
 
     def _listed(self, folder: str, paths: Sequence[str]) -> dict[str, Look]:
         try:
-            known = {info.path: info for info in self.entries(folder)}
+            known = {info.path: info for info in self._list(folder)}
         except FileNotFoundError:
             known = {}
         except OSError as error:
@@ -256,7 +259,7 @@ class Remote:
         if not self._renames(system):
             return 0
         try:
-            stale = [info for info in self.entries(folder) if is_stale(info.name)]
+            stale = [info for info in self._list(folder) if is_stale(info.name)]
         except OSError:
             return 0
         with self._guard(system):

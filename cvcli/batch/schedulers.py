@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 from cvcli.devices.find import gpu_count
@@ -84,6 +85,8 @@ def _silence() -> Iterator[None]:
 def _client(kind: Any, target: Any, address: str) -> Iterator[Any]:
     options: dict[str, Any] = {"set_as_default": False, "timeout": _CONNECT_S}
     if isinstance(target, str) and target.endswith(".json"):
+        if not Path(target).is_file():  # Dask would wait for it without end
+            raise UsageError(f"--cluster: {target}: no such file")
         target, options = None, options | {"scheduler_file": target}
     try:
         client = kind(target, **options)

@@ -10,8 +10,8 @@ read and write, from many threads at once.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Protocol
 
@@ -61,7 +61,7 @@ class Storage(Protocol):
     """A place for files. What fails raises `OSError` while planning and `ImageError` in a run."""
 
     def look(self, paths: Sequence[str]) -> None:
-        """Ask for many files at once, if asking for one after the other would take long."""
+        """Forget what was seen, and ask for many files at once if one by one would take long."""
 
     def is_folder(self, path: Where) -> bool:
         """Whether a folder is there."""
@@ -172,6 +172,8 @@ class Local:
 
 
 _LOCAL = Local()
+_REMOTE: dict[str, Storage] = {}
+_LOCK = threading.Lock()
 
 
 def storage_of(path: Where) -> Storage:
@@ -182,9 +184,9 @@ def storage_of(path: Where) -> Storage:
     return _remote(scheme)
 
 
-def look_at(paths: Iterable[str]) -> None:
+def look_ahead(paths: Iterable[str]) -> None:
     """Ask each storage for all that a plan is going to ask for one by one."""
-    groups: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {scheme: [] for scheme in _REMOTE}
     for path in paths:
         if "://" in path and (scheme := scheme_of(path)) is not None:
             groups.setdefault(scheme, []).append(path)
@@ -192,8 +194,10 @@ def look_at(paths: Iterable[str]) -> None:
         _remote(scheme).look(group)
 
 
-@cache
 def _remote(scheme: str) -> Storage:
-    from cvcli.batch.remote import Remote
+    with _LOCK:
+        if scheme not in _REMOTE:
+            from cvcli.batch.remote import Remote
 
-    return Remote(scheme)
+            _REMOTE[scheme] = Remote(scheme)
+        return _REMOTE[scheme]
