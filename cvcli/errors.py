@@ -55,6 +55,12 @@ class DeviceError(CvcliError):
     exit_code = EXIT_USAGE
 
 
+class LostClusterError(DeviceError):
+    """A cluster went away in the middle of a run; what it has done stays."""
+
+    exit_code = EXIT_FAILED
+
+
 class OutOfMemoryError(DeviceError, MemoryError):
     """A device has no room for a buffer."""
 

@@ -29,6 +29,8 @@ OWNERS = {
     "cupy": {"devices/cuda.py", "devices/nvrtc.py"},
     "cupy_backends": {"devices/cuda.py", "devices/nvrtc.py"},
     "cupyx": {"devices/cuda.py", "devices/nvrtc.py"},
+    "distributed": {"batch/cluster.py", "batch/schedulers.py", "batch/workers.py"},
+    "fsspec": {"batch/remote.py", "batch/stores.py"},
     "PIL": {name for name in FILES if name.startswith("codecs/")},
     "imagecodecs": {name for name in FILES if name.startswith("codecs/")},
     "typer": {name for name in FILES if name.startswith("cli/")},

@@ -166,8 +166,8 @@ def test_json_has_the_documented_schema(tmp_path):
     data = json.loads(path.read_bytes().decode("ascii"))
     assert data == report.to_json()
     assert list(data) == [
-        *("schema_version", "command", "version", "device", "started", "wall_s", "totals"),
-        *("notes", "stages", "images"),
+        *("schema_version", "command", "version", "device", "shard", "started", "wall_s"),
+        *("totals", "notes", "stages", "images"),
     ]
     assert data["schema_version"] == SCHEMA_VERSION == 1
     assert data["command"] == "cvcli flip --axis -1 in out"
@@ -191,6 +191,7 @@ def test_json_has_the_documented_schema(tmp_path):
         "bytes_in": 2_000_000,
         "bytes_out": 500,
         "device": "cuda:0",
+        "host": None,
         "notes": [],
         "ms": {"write": 500.0, "flip": 250.0, "upload": 250.0, "read": 1000.0},
     }

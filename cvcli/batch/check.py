@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 
 import cvcli.codecs as codecs
 from cvcli.batch.album import Care
-from cvcli.batch.files import read_file
 from cvcli.batch.lossless import turn_for
 from cvcli.batch.orient import oriented
 from cvcli.batch.outputs import Size
+from cvcli.batch.places import Place, place
 from cvcli.batch.plan import STDIO, Job, Plan
 from cvcli.batch.report import Report
+from cvcli.batch.storage import storage_of
 from cvcli.batch.suits import fits_every_image, refuse_made
 from cvcli.core.chain import Chain
 from cvcli.errors import CvcliError, ParameterError
@@ -42,16 +42,24 @@ def check_inputs(
     if not lossless and fits_every_image(chain, {job.format for job in plan.jobs}):
         return plan
     care = Care(auto_orient=auto_orient, frame=frame, lossless=lossless)
+
+    def look(job: Job) -> CvcliError | None:
+        return _verdict(job, chain, max_pixels, care)
+
     with ThreadPoolExecutor(threads) as pool:
-        verdicts = list(pool.map(lambda job: _verdict(job, chain, max_pixels, care), plan.jobs))
+        verdicts = list(pool.map(look, plan.jobs))
     refused = [
         (job, error)
         for job, error in zip(plan.jobs, verdicts, strict=True)
         if isinstance(error, ParameterError)
     ]
-    if refused and None not in verdicts and not plan.skipped:
-        job, error = refused[0]
-        raise ParameterError(f"{job.input}: {error}", error.tip)
+    whole = plan.whole or plan
+    if refused and None not in verdicts and not whole.skipped:
+        own = {job.index for job in plan.jobs}
+        others = (job for job in whole.jobs if job.index not in own)
+        if all(look(job) is not None for job in others):
+            job, error = refused[0]
+            raise ParameterError(f"{job.input}: {error}", error.tip)
     for job, error in refused:
         report.fail(job.index, f"{job.input}: {error}", error.tip)
     lost = {job.index for job, _ in refused}
@@ -74,10 +82,11 @@ def sizes_of(
 
     def look(path: str, count: int) -> list[Size] | CvcliError:
         try:
+            where = place(path)
             if count > 1:
-                data = read_file(Path(path))
+                data, _ = storage_of(where).read(where, stamped=False)
                 return _sizes(data, _header_in(data, max_pixels, frame), count, chain, auto_orient)
-            return [_size(header_of(Path(path), max_pixels, frame), chain, auto_orient)]
+            return [_size(header_of(where, max_pixels, frame), chain, auto_orient)]
         except CvcliError as error:
             return error
 
@@ -86,9 +95,9 @@ def sizes_of(
     if all(isinstance(one, CvcliError) for one in found):
         for path, first in zip(paths, found, strict=True):
             if isinstance(first, ParameterError):
-                raise ParameterError(f"{Path(path)}: {first}", first.tip)
+                raise ParameterError(f"{place(path)}: {first}", first.tip)
     return [
-        str(one).removeprefix(f"{Path(path)}: ") if isinstance(one, CvcliError) else one
+        str(one).removeprefix(f"{place(path)}: ") if isinstance(one, CvcliError) else one
         for path, one in zip(paths, found, strict=True)
     ]
 
@@ -137,18 +146,18 @@ def _verdict(job: Job, chain: Chain, max_pixels: int, care: Care) -> CvcliError 
     return None
 
 
-def header_of(path: Path, max_pixels: int, frame: int | None = None) -> codecs.Header:
+def header_of(path: Place, max_pixels: int, frame: int | None = None) -> codecs.Header:
     """Return a file's header, from its first bytes if they will do; raise `CvcliError`.
 
     With a ``frame`` other than the first it is that of the picture of this number.
     """
+    storage = storage_of(path)
     if frame:
-        return _header_in(read_file(path), max_pixels, frame)
+        return _header_in(storage.read(path, stamped=False)[0], max_pixels, frame)
     try:
-        with path.open("rb") as file:
-            return codecs.probe(file.read(_HEAD_NBYTES), max_pixels)
+        return codecs.probe(storage.head(path, _HEAD_NBYTES), max_pixels)
     except (CvcliError, OSError):
-        return codecs.probe(read_file(path), max_pixels)
+        return codecs.probe(storage.read(path, stamped=False)[0], max_pixels)
 
 
 def _header_in(data: bytes, max_pixels: int, frame: int | None) -> codecs.Header:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
 
-from cvcli.batch.files import identity_of
 from cvcli.batch.inputs import Found
+from cvcli.batch.places import place
+from cvcli.batch.storage import storage_of
 from cvcli.errors import UsageError
 
 _SHOWN = 3
@@ -58,9 +59,9 @@ def _writes(files: Iterable[Found]) -> Iterator[_Write]:
 
 def _describe_clash(group: Sequence[_Write]) -> str:
     number = "two" if len(group) == 2 else str(len(group))
-    names = ", ".join(str(Path(write.path)) for write in group[:_SHOWN])
+    names = ", ".join(str(place(write.path)) for write in group[:_SHOWN])
     more = ", …" if len(group) > _SHOWN else ""
-    return f"{Path(group[0].output)}: {number} inputs would write it ({names}{more})"
+    return f"{place(group[0].output)}: {number} inputs would write it ({names}{more})"
 
 
 def _refuse_file_as_folder(writers: dict[str, _Write]) -> None:
@@ -74,8 +75,8 @@ def _refuse_file_as_folder(writers: dict[str, _Write]) -> None:
     for key in writers.keys() & holds.keys():
         one, other = writers[key], holds[key]
         raise UsageError(
-            f"{Path(one.output)}: would be a file and a folder ({Path(one.path)}, "
-            f"{Path(other.path)})",
+            f"{place(one.output)}: would be a file and a folder ({place(one.path)}, "
+            f"{place(other.path)})",
             tip=_TIP,
         )
 
@@ -117,13 +118,18 @@ def refuse_inputs_as_outputs(files: Sequence[Found], there: Mapping[str, object]
 
     Only an output that is ``there`` can be an input, so a fresh folder costs nothing.
     """
-    outputs = [(output, identity_of(output)) for output in there]
+    outputs = [(output, storage_of(output).identity(output)) for output in there]
     if not outputs:
         return
-    inputs = {identity: file.path for file in files if (identity := identity_of(file.path))}
+    inputs = {
+        identity: file.path
+        for file in files
+        if (identity := storage_of(file.path).identity(file.path))
+    }
     for output, identity in outputs:
         if identity in inputs:
+            source = place(inputs[identity])
             raise UsageError(
-                f"{Path(inputs[identity])}: input would be overwritten (by output {Path(output)})",
+                f"{source}: input would be overwritten (by output {place(output)})",
                 tip="choose another output folder, or --in-place to replace the inputs",
             )

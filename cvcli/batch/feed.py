@@ -9,15 +9,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from cvcli.batch.conflicts import Claims
-from cvcli.batch.files import folder_trouble, remove_stale
 from cvcli.batch.inputs import Found
 from cvcli.batch.outputs import Naming, Size
 from cvcli.batch.patterns import Filter
 from cvcli.batch.pictures import counted_in
-from cvcli.batch.plan import STDIO, Job, Problem, decide, look_at
+from cvcli.batch.places import Place, place
+from cvcli.batch.plan import STDIO, Job, Problem, decide, look_at_outputs
 from cvcli.batch.report import Report
 from cvcli.batch.rules import Rules
 from cvcli.batch.sources import Held
+from cvcli.batch.storage import storage_of
 from cvcli.batch.tar import Member, Prefixed, members
 from cvcli.errors import ImageError, NoInputError, UsageError
 
@@ -35,7 +36,7 @@ class Feed:
     def __init__(
         self,
         stream: Prefixed,
-        output: Path,
+        output: Place,
         rules: Rules,
         measure: Callable[[bytes, int], list[Size] | str],
     ) -> None:
@@ -46,7 +47,7 @@ class Feed:
         self._naming = Naming(rules.format, rules.name, rules.frame)
         self._filter = Filter(rules.include, rules.exclude)
         self._claims = Claims()
-        self._swept: set[Path] = set()
+        self._swept: set[Place] = set()
         self._root = None if output == STDIO else output
         if self._root is not None:
             _refuse_root(self._root, self._naming)
@@ -89,11 +90,11 @@ class Feed:
         self._name(file, member, index)
         skipped = file.trouble is None and self._root is not None and self._decide(file)
         if file.trouble is not None:
-            output = Path(file.output) if file.output else None
+            output = place(file.output) if file.output else None
             report.add(Problem(Path(file.path), output, file.trouble, file.tip, index))
             return None
-        more = tuple(Path(output) for _, output in file.more)
-        job = Job(index, Path(file.path), Path(file.output), file.format, more)
+        more = tuple(place(output) for _, output in file.more)
+        job = Job(index, Path(file.path), place(file.output), file.format, more)
         report.add(job, skipped=skipped)
         if skipped:
             return None
@@ -114,18 +115,19 @@ class Feed:
             file.output = "" if file.trouble else file.output
 
     def _decide(self, file: Found) -> bool:
-        for folder in {Path(output).parent for _, output in file.places} - self._swept:
+        storage = storage_of(file.output)
+        for folder in {place(output).parent for _, output in file.places} - self._swept:
             self._swept.add(folder)
-            remove_stale(folder)
-        there: dict[str, os.stat_result] = {}
-        look_at(file, there)
+            storage.remove_stale(os.fspath(folder))
+        there = look_at_outputs([file], storage)
         return decide(file, there, self._rules)
 
 
-def _refuse_root(root: Path, naming: Naming) -> None:
-    if not root.exists() and naming.is_image(root.suffix):
+def _refuse_root(root: Place, naming: Naming) -> None:
+    storage = storage_of(root)
+    if not storage.exists(root) and naming.is_image(root.suffix):
         raise UsageError(
             f"{root}: looks like a file, but a tar was given", tip="name a folder as OUTPUT"
         )
-    if trouble := folder_trouble(os.fspath(root)):
+    if trouble := storage.folder_trouble(os.fspath(root)):
         raise UsageError(f"{root}: {trouble}")

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cvcli.batch.places import Url
 from cvcli.errors import ImageError, UsageError
 
 _WORDS = {
@@ -44,7 +45,7 @@ _TEMPORARY = re.compile(rf"\.cvcli-(\d+)-{_HOST}[0-9a-f]{{16}}\.tmp")
 # What this process is writing right now.
 _active: set[Path] = set()
 
-Identity = tuple[int, int]
+Identity = tuple[int, int] | tuple[str, str]
 Buffer = bytes | memoryview
 EXISTS_TIP = "use --overwrite to replace it, or --skip-existing to leave it"
 
@@ -127,7 +128,7 @@ def folder_trouble(folder: str) -> str | None:
     return None
 
 
-def refuse_odd_file(output: Path) -> None:
+def refuse_odd_file(output: Path | Url) -> None:
     """Refuse an output that is more likely a mistyped file than a folder to be made."""
     if re.fullmatch(r"\.[A-Za-z][A-Za-z0-9]{1,4}", output.suffix):
         raise UsageError(
@@ -212,7 +213,7 @@ def write_together(
     path = Path()
     try:
         for path, data in files:
-            staged.append(path.parent / _temporary_name())
+            staged.append(path.parent / temporary_name())
             _active.add(staged[-1])
             permissions = _permissions(path) if overwrite else None
             try:
@@ -263,15 +264,21 @@ def remove_stale(folder: Path) -> int:
     except OSError:
         return 0
     for name in names:
-        match = _TEMPORARY.fullmatch(name)
-        if match and not _alive(int(match[1])):
+        if is_stale(name):
             with contextlib.suppress(OSError):
                 os.unlink(folder / name)
                 removed += 1
     return removed
 
 
-def _temporary_name() -> str:
+def is_stale(name: str) -> bool:
+    """Whether a name is that of an output that a dead process of this machine was writing."""
+    match = _TEMPORARY.fullmatch(name)
+    return match is not None and not _alive(int(match[1]))
+
+
+def temporary_name() -> str:
+    """A name that no other process gives an output while it is written."""
     return f".cvcli-{os.getpid()}-{_HOST}{os.urandom(8).hex()}.tmp"
 
 

@@ -1,7 +1,7 @@
 """From what was named (files, folders, patterns, lists) to files, each of them once."""
 
 # Paths are strings in here: a Path for each step would take most of the time of a large plan.
-# ruff: noqa: PTH100, PTH112, PTH113, PTH122, PTH123
+# ruff: noqa: PTH100, PTH112, PTH122
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from functools import cache
 from heapq import heappop, heappush
 from pathlib import Path
 
-from cvcli.batch.files import Identity, identity_of, input_trouble, reason
+from cvcli.batch.files import Identity, reason
 from cvcli.batch.patterns import Filter, compiled, has_magic
+from cvcli.batch.places import Place, below, name_of, place
 from cvcli.batch.rules import Rules
-from cvcli.errors import UsageError
+from cvcli.batch.storage import Entry, Storage, storage_of
+from cvcli.errors import ImageError, UsageError
 
 NO_MATCH = "matches no image files"
 _HEAD_NBYTES = 32
+# Parts of a key in a bucket that would lead out of the output folder, or nowhere.
+_NO_NAMES = ("", ".", "..")
 
 
 @dataclass(slots=True)
@@ -59,7 +63,7 @@ class _Search:
 class Finder:
     """Expands inputs to files: the first mention of a file wins."""
 
-    def __init__(self, output: Path | None, rules: Rules) -> None:
+    def __init__(self, output: Place | None, rules: Rules) -> None:
         from cvcli.codecs import readable
 
         self.files: list[Found] = []
@@ -69,37 +73,39 @@ class Finder:
         self._rules = rules
         self._filter = Filter(rules.include, rules.exclude)
         self._readable = readable
-        self._output = None if output is None else identity_of(os.fspath(output))
-        self._base = None if rules.base is None else os.path.abspath(rules.base)
+        self._output = None if output is None else _identity_of(os.fspath(output))
+        self._base = None if rules.base is None else os.fspath(rules.base)
         self._found = 0
         self._taken: set[tuple[object, str]] = set()
-        self._identify = cache(identity_of)
+        self._identify = cache(_identity_of)
         depth = 1 << 30 if rules.recursive else 1
         chosen = self._filter.chooses
         self._folders = _Search(self._filter.takes, chosen, depth, rules.hidden, set())
 
     def add(self, path: str, *, literal: bool = False) -> None:
         """Take a file, what is in a folder, or unless ``literal`` what a pattern matches."""
-        if os.path.isdir(path):
+        storage = storage_of(path)
+        if storage.is_folder(path):
             self.several = True
             self._walk(path, self._folders)
-        elif not literal and has_magic(path) and not os.path.lexists(path):
+        elif not literal and has_magic(path) and not storage.exists(path):
             self.several = True
             self._match(path)
         else:
-            self._take_named(path)
+            self._take_named(path, storage)
 
-    def _take_named(self, path: str) -> None:
+    def _take_named(self, path: str, storage: Storage) -> None:
         parent, name = os.path.split(path)
         key = self._identify(parent or os.curdir) or os.path.abspath(parent)
-        self._take(key, name, Found(path, self._place(path, name), input_trouble(path)))
+        relative = self._place(path, name_of(path) if "://" in path else name)
+        self._take(key, name, Found(path, relative, storage.input_trouble(path)))
 
     def _place(self, path: str, name: str) -> str:
         if self._base is None:
             return name
-        relative = os.path.relpath(os.path.abspath(path), self._base)
-        if relative.startswith(os.pardir):
-            raise UsageError(f"{Path(path)}: is not below --base {self._rules.base}")
+        relative = below(path, self._base)
+        if relative is None:
+            raise UsageError(f"{place(path)}: is not below --base {self._rules.base}")
         return relative
 
     def _match(self, pattern: str) -> None:
@@ -115,7 +121,7 @@ class Finder:
 
         depth = 1 << 30 if deep else len(parts) - fixed
         before = self._found
-        if os.path.isdir(top):
+        if storage_of(top).is_folder(top):
             self._walk(top, _Search(wanted, True, depth, hidden, set()))
         if self._found == before:
             self.files.append(Found(pattern, rest, NO_MATCH))
@@ -135,7 +141,7 @@ class Finder:
         todo = [(False, "", top)]
         while todo:
             _, relative, folder = heappop(todo)
-            identity = identity_of(folder)
+            identity = _identity_of(folder)
             if identity in search.walked or (relative and identity == self._output):
                 continue
             search.walked.add(identity)
@@ -151,12 +157,16 @@ class Finder:
         self, folder: str, relative: str, identity: Identity | None, search: _Search
     ) -> Iterable[tuple[bool, str, str]]:
         try:
-            with os.scandir(folder) as scan:
-                entries = [e for e in scan if search.hidden or not e.name.startswith(".")]
+            found = storage_of(folder).entries(folder)
+            entries = [e for e in found if search.hidden or not e.name.startswith(".")]
         except OSError as error:
             self.files.append(Found(folder, relative, reason(error)))
             return
         for entry in entries:
+            if entry.name in _NO_NAMES:
+                trouble: str | None = "its name can't be mirrored"
+                self.files.append(Found(entry.path, relative, trouble))
+                continue
             linked = entry.is_symlink()
             name = f"{relative}/{entry.name}" if relative else entry.name
             if os.path.isdir(entry.path) if linked else entry.is_dir(follow_symlinks=False):
@@ -165,10 +175,10 @@ class Finder:
                     yield linked, name, entry.path
             elif search.wanted(name) and self._is_image(entry, search.chosen):
                 regular = entry.is_file(follow_symlinks=False)
-                trouble = None if regular else input_trouble(entry.path)
+                trouble = None if regular else storage_of(entry.path).input_trouble(entry.path)
                 self._take(identity, entry.name, Found(entry.path, name, trouble))
 
-    def _is_image(self, entry: os.DirEntry[str], chosen: bool) -> bool:
+    def _is_image(self, entry: Entry, chosen: bool) -> bool:
         """Return whether a file found is an image: by its suffix, without one by its content.
 
         Where a pattern asked for it, the content counts whatever the suffix: a ``.bak`` that lies
@@ -178,15 +188,15 @@ class Finder:
         return self._readable(suffix) or ((chosen or not suffix) and _holds_image(entry.path))
 
 
+def _identity_of(path: str) -> Identity | None:
+    return storage_of(path).identity(path)
+
+
 def _holds_image(path: str) -> bool:
     from cvcli.codecs import recognised
 
     try:
-        # Opening what is no regular file, such as a pipe, could wait for ever.
-        if not os.path.isfile(path):
-            return False
-        with open(path, "rb") as file:
-            return recognised(file.read(_HEAD_NBYTES))
+        return recognised(storage_of(path).head(path, _HEAD_NBYTES))
     except OSError:
         return False
 
@@ -196,8 +206,12 @@ def listed(source: str, *, null: bool) -> list[str]:
     try:
         if source == "-":
             data = b"" if sys.stdin is None else sys.stdin.buffer.read()
+        elif "://" in source:
+            data = storage_of(source).read(place(source), stamped=False)[0]
         else:
             data = Path(source).read_bytes()
+    except ImageError as error:
+        raise UsageError(str(error)) from None
     except OSError as error:
         raise UsageError(f"{source}: the list can't be read ({reason(error)})") from None
     names = data.split(b"\0" if null else b"\n")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from cvcli.batch.inputs import Found
+from cvcli.batch.places import joined, name_of
 from cvcli.batch.template import Template
 from cvcli.errors import UsageError
 
@@ -81,8 +82,9 @@ class Naming:
 
     def name_one(self, file: Found, output: str, count: int = 1) -> None:
         """The output is this very file, whatever the input is called, or ``count`` of its name."""
-        names = _numbered(os.path.basename(output), count)
-        _put(file, os.path.dirname(output), names)
+        name = name_of(output)
+        folder = output.rstrip("/").removesuffix(name)
+        _put(file, [(own, folder + own) for own in _numbered(name, count)])
         file.format = self._format or self._format_for(suffix_of(output))
         own = self._format_for(suffix_of(output))
         if own is not None and own != file.format:
@@ -113,7 +115,7 @@ class Naming:
             names = self._rendered(self._template, file, suffix, index, sizes)
         else:
             names = _numbered(stem + suffix, len(sizes))
-        _put(file, root, names)
+        _put(file, [(name, joined(root, name)) for name in names])
 
     def _rendered(
         self, template: Template, file: Found, suffix: str, index: int, sizes: Sequence[Size]
@@ -137,8 +139,8 @@ class Naming:
         return [_with_number(name, number, len(made)) for number, name in enumerate(made)]
 
 
-def _put(file: Found, root: str, names: Sequence[str]) -> None:
-    first, *more = ((name, os.path.join(root, name)) for name in names)
+def _put(file: Found, places: Sequence[tuple[str, str]]) -> None:
+    first, *more = places
     file.relative, file.output = first
     file.more = tuple(more)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 
 from cvcli.batch.charts import PALETTE, colours, lanes_chart, overlap_chart, rate_chart
+from cvcli.batch.places import Place
 from cvcli.batch.report import Report, Row
 from cvcli.batch.thumbs import thumbnail
 
@@ -173,6 +173,6 @@ def _after(report: Report, row: Row) -> str:
     return _picture(row.output if report.writes_files else None)
 
 
-def _picture(path: Path | None) -> str:
+def _picture(path: Place | None) -> str:
     address = None if path is None else thumbnail(path)
     return f'<img alt="" src="{address}">' if address else '<span class="none">none</span>'

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
+from cvcli.batch.places import is_web
 from cvcli.errors import UsageError
 
 
 def has_magic(path: str) -> bool:
     """Return whether a path is a pattern."""
-    return any(character in path for character in "*?[")
+    return any(character in path for character in ("*" if is_web(path) else "*?["))
 
 
 @cache

@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from cvcli.batch.places import place
+from cvcli.batch.storage import storage_of
+from cvcli.errors import ImageError
+
 # Opening files is mostly waiting, on a network more than anywhere.
 _THREADS = 8
 
@@ -29,8 +33,11 @@ def counted_in(data: bytes) -> int:
 def _in_file(path: str) -> int:
     from cvcli.codecs import count
 
+    where = place(path)
     try:
-        with Path(path).open("rb") as file:
+        if not isinstance(where, Path):
+            return counted_in(storage_of(where).read(where, stamped=False)[0])
+        with where.open("rb") as file:
             return count(file)
-    except OSError:
+    except (OSError, ImageError):
         return 1

@@ -6,7 +6,7 @@ an output that is an input) is refused as a whole with `UsageError`; what concer
 """
 
 # Paths are strings in here: a Path for each step would take most of the time of a large plan.
-# ruff: noqa: PTH112, PTH114, PTH116
+# ruff: noqa: PTH114
 
 import errno
 import os
@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from cvcli.batch.conflicts import refuse_collisions, refuse_inputs_as_outputs
-from cvcli.batch.files import EXISTS_TIP, folder_trouble, identity_of, reason, refuse_odd_file
+from cvcli.batch.files import EXISTS_TIP, identity_of, reason, refuse_odd_file
 from cvcli.batch.inputs import NO_MATCH, Finder, Found
 from cvcli.batch.outputs import Naming, Size
 from cvcli.batch.pictures import counted
+from cvcli.batch.places import Place, Url, place
 from cvcli.batch.rules import Rules
+from cvcli.batch.storage import Status, Storage, look_ahead, storage_of
 from cvcli.errors import NoInputError, UsageError
 
 STDIO = Path("-")
@@ -45,13 +47,13 @@ class Job:
     """
 
     index: int
-    input: Path
-    output: Path
+    input: Place
+    output: Place
     format: str | None
-    more: tuple[Path, ...] = ()
+    more: tuple[Place, ...] = ()
 
     @property
-    def outputs(self) -> tuple[Path, ...]:
+    def outputs(self) -> tuple[Place, ...]:
         """All outputs, most often one."""
         return (self.output, *self.more)
 
@@ -63,8 +65,8 @@ class Problem:
     ``output`` is given exactly when it is the output, not the input, that is in the way.
     """
 
-    input: Path
-    output: Path | None
+    input: Place
+    output: Place | None
     reason: str
     tip: str | None = None
     index: int = 0
@@ -79,13 +81,15 @@ class Problem:
 class Plan:
     """Files in a fixed order: inputs as given, those of a folder by name.
 
-    The indexes of ``jobs``, ``skipped`` and ``problems`` together are 0, 1, … ``len(plan) - 1``.
+    The indexes of ``jobs``, ``skipped`` and ``problems`` together are 0, 1, … ``len(plan) - 1``,
+    but for a part of a plan, which knows the ``whole``.
     """
 
     jobs: tuple[Job, ...]
     skipped: tuple[Job, ...]
     problems: tuple[Problem, ...]
-    output_root: Path
+    output_root: Place
+    whole: "Plan | None" = None
 
     def __len__(self) -> int:
         """All files, whatever becomes of them."""
@@ -93,8 +97,8 @@ class Plan:
 
 
 def make_plan(
-    inputs: Sequence[Path],
-    output: Path | None,
+    inputs: Sequence[Place],
+    output: Place | None,
     *,
     listed: Sequence[str] = (),
     measure: Measure | None = None,
@@ -108,22 +112,25 @@ def make_plan(
     several files.
     """
     rules = Rules(**wishes)
-    if output is not None and output != STDIO:
+    if isinstance(output, Path) and output != STDIO:
         output = _without_dots(output)
+    names = [*map(os.fspath, inputs), *listed]
+    _refuse_in_place(names, output)
+    look_ahead(names)
     finder = Finder(output, rules)
     for path in inputs:
         finder.add(os.fspath(path))
     for name in listed:
         finder.add(name, literal=True)
     if all(file.trouble in (_MISSING, NO_MATCH) for file in finder.files):
-        raise _nothing_found([*inputs, *map(Path, listed)], finder)
+        raise _nothing_found([*inputs, *map(place, listed)], finder)
     several = finder.several or bool(listed)
     return plan_files(finder.files, output, rules, measure, several=several)
 
 
 def plan_files(
     files: Sequence[Found],
-    output: Path | None,
+    output: Place | None,
     rules: Rules,
     measure: Measure | None = None,
     count: Count = counted,
@@ -148,10 +155,11 @@ def plan_files(
         root = output.parent
     else:
         _name(files, os.fspath(output), naming, measure, count)
-    if trouble := folder_trouble(os.fspath(root)):
+    storage = storage_of(root)
+    if trouble := storage.folder_trouble(os.fspath(root)):
         raise UsageError(f"{output}: {trouble}")
     refuse_collisions(files)
-    in_the_way = _look_at_outputs(files)
+    in_the_way = look_at_outputs(files, storage)
     refuse_inputs_as_outputs(files, in_the_way)
     return _settle(files, in_the_way, root, rules)
 
@@ -183,7 +191,7 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
             file.relative = os.path.realpath(file.path)
             file.output = file.relative if os.path.islink(file.path) else file.path
     refuse_collisions(files)
-    plan = _settle(files, _look_at_outputs(files), Path(), rules)
+    plan = _settle(files, look_at_outputs(files, storage_of("")), Path(), rules)
     if rules.backup is None:
         return plan
     jobs: list[Job] = []
@@ -233,7 +241,13 @@ def _without_dots(output: Path) -> Path:
     return output if known or ".." not in output.parts else Path(os.path.realpath(output))
 
 
-def _nothing_found(inputs: Sequence[Path], finder: Finder) -> NoInputError:
+def _refuse_in_place(inputs: Iterable[str], output: Place | None) -> None:
+    for path in inputs if output is None else ():
+        if isinstance(place(path), Url):
+            raise UsageError(f"--in-place: {path} is not on this machine", tip="name an OUTPUT")
+
+
+def _nothing_found(inputs: Sequence[Place], finder: Finder) -> NoInputError:
     names = ", ".join(str(path) for path in inputs[:_SHOWN]) or "no inputs"
     more = f" and {len(inputs) - _SHOWN} more" if len(inputs) > _SHOWN else ""
     tip = "use -r to descend into sub-folders" if finder.has_subfolders else None
@@ -242,42 +256,38 @@ def _nothing_found(inputs: Sequence[Path], finder: Finder) -> NoInputError:
     return NoInputError(f"{names}{more}: {found}", tip)
 
 
-def _is_file_target(output: Path, files: Sequence[Found], naming: Naming, several: bool) -> bool:
-    if os.path.isdir(output):
+def _is_file_target(output: Place, files: Sequence[Found], naming: Naming, several: bool) -> bool:
+    storage = storage_of(output)
+    if storage.is_folder(output):
         return False
     if not naming.is_image(output.suffix):
-        if not several and not os.path.lexists(output):
+        if not several and not storage.exists(output):
             refuse_odd_file(output)
         return False
     if not several:
         return True
-    if os.path.lexists(output):
+    if storage.exists(output):
         return False
     given = f"{len(files)} inputs were given" if len(files) > 1 else "a folder was given"
     raise UsageError(f"{output}: looks like a file, but {given}", tip=_FOLDER_TIP)
 
 
-def _look_at_outputs(files: Iterable[Found]) -> dict[str, os.stat_result]:
+def look_at_outputs(files: Sequence[Found], storage: Storage) -> dict[str, Status]:
     """Status of the outputs already there, by name; what can't be one gives its file trouble."""
-    found: dict[str, os.stat_result] = {}
+    found: dict[str, Status] = {}
+    good = (file for file in files if file.trouble is None)
+    wanted = [(file, output) for file in good for _, output in file.places]
+    statuses = storage.statuses(output for _, output in wanted)
     for file in files:
         if file.trouble is not None:
             file.output = ""
-        else:
-            look_at(file, found)
+    for (file, output), status in zip(wanted, statuses, strict=True):
+        if not isinstance(status, OSError):
+            if status is not None:
+                found[output] = status
+        elif file.trouble is None:
+            file.trouble, file.output = reason(status), output
     return found
-
-
-def look_at(file: Found, found: dict[str, os.stat_result]) -> None:
-    """Note the status of the outputs of a file that are there; it may get a trouble."""
-    for _, output in file.places:
-        try:
-            found[output] = os.lstat(output)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            file.trouble, file.output = reason(error), output
-            return
 
 
 def _obstacle(mode: int, replaced: bool) -> str | None:
@@ -288,7 +298,7 @@ def _obstacle(mode: int, replaced: bool) -> str | None:
     return None if replaced else "output exists"
 
 
-def decide(file: Found, there: Mapping[str, os.stat_result], rules: Rules) -> bool:
+def decide(file: Found, there: Mapping[str, Status], rules: Rules) -> bool:
     """Return whether a file is skipped for what is at its outputs; it may get a trouble instead.
 
     It is skipped only if none of them is missing.
@@ -311,27 +321,26 @@ def decide(file: Found, there: Mapping[str, os.stat_result], rules: Rules) -> bo
     return skipped
 
 
-def _is_newer(there: os.stat_result, file: Found) -> bool:
-    """Return whether an output is at least as new as its input."""
-    try:
-        own = file.mtime_ns if file.mtime_ns is not None else os.stat(file.path).st_mtime_ns
-        return there.st_mtime_ns >= own
-    except OSError:
-        return False
+def _is_newer(there: Status, file: Found) -> bool:
+    """Return whether an output is known to be at least as new as its input."""
+    own = file.mtime_ns
+    if own is None:
+        own = storage_of(file.path).changed_ns(file.path)
+    return own is not None and there.st_mtime_ns is not None and there.st_mtime_ns >= own
 
 
 def _settle(
-    files: Iterable[Found], in_the_way: Mapping[str, os.stat_result], root: Path, rules: Rules
+    files: Iterable[Found], in_the_way: Mapping[str, Status], root: Place, rules: Rules
 ) -> Plan:
     jobs: list[Job] = []
     skipped: list[Job] = []
     problems: list[Problem] = []
     for index, file in enumerate(files):
         skip = root != STDIO and decide(file, in_the_way, rules)
-        source, target = Path(file.path), Path(file.output) if file.output else None
+        source, target = place(file.path), place(file.output) if file.output else None
         if file.trouble is not None or target is None:
             problems.append(Problem(source, target, file.trouble or "no output", file.tip, index))
         else:
-            more = tuple(Path(output) for _, output in file.more)
+            more = tuple(place(output) for _, output in file.more)
             (skipped if skip else jobs).append(Job(index, source, target, file.format, more))
     return Plan(tuple(jobs), tuple(skipped), tuple(problems), root)

@@ -4,6 +4,8 @@ JSON, schema version 1. Every name ends in its unit: ``_s`` seconds, ``ms`` mill
 bytes; MB and GB are 10^6 and 10^9 bytes. The text is ASCII, escaped. ::
 
     schema_version, command, version, device   the run; command is one string
+    shard       what part of a plan this is: number, count, files (of the whole plan), plan (short
+                for its inputs); null for the whole
     started     ISO 8601 in UTC, null in a dry run
     wall_s      from the start to the end of the run
     totals      images (ok), failed, skipped, planned, outputs, bytes_in, bytes_out (of ok images),
@@ -14,8 +16,8 @@ bytes; MB and GB are 10^6 and 10^9 bytes. The text is ASCII, escaped. ::
     images      a row for each input, in the order of the plan:
                 index, input, output, outputs (list; null but where each picture of a file gets
                 its own, of which output is the first), status, error, tip, width_in, height_in,
-                width_out, height_out, bytes_in, bytes_out, device, notes (list),
-                ms (stage -> time);
+                width_out, height_out, bytes_in, bytes_out, device, host (null in a run on this
+                machine alone), notes (list), ms (stage -> time);
                 input_b64 and output_b64 besides, where the path is not UTF-8
 
 ``status`` is ok, failed, skipped (the output existed) or planned (not reached: a dry run, or a run
@@ -26,55 +28,26 @@ stage, and schema_version in front. It is UTF-8; a byte of a path that isn't is
 written as "\\udcXX".
 """
 
-import base64
-import os
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from cvcli.batch.files import write_atomic
+from cvcli.batch.places import Place
 from cvcli.batch.plan import Job, Plan, Problem
+from cvcli.batch.rows import FOUND, Status, failed_row, planned_rows, row_of
+from cvcli.batch.rows import Row as Row  # it is a report's for all who read one
+from cvcli.batch.shard import Shard
+from cvcli.batch.storage import storage_of
 from cvcli.batch.timeline import Timeline
 
 SCHEMA_VERSION = 1
 HOST_STAGES = ("read", "decode", "encode", "write")
 _BEFORE = ("read", "decode", "upload")
 _AFTER = ("download", "encode", "write")
-
-Status = Literal["ok", "failed", "skipped", "planned"]
-
-
-@dataclass(slots=True)
-class Row:
-    """What became of one input."""
-
-    index: int
-    input: Path
-    output: Path | None
-    outputs: list[Path] | None = None
-    status: Status = "planned"
-    error: str | None = None
-    tip: str | None = None
-    width_in: int | None = None
-    height_in: int | None = None
-    width_out: int | None = None
-    height_out: int | None = None
-    bytes_in: int | None = None
-    bytes_out: int | None = None
-    device: str | None = None
-    notes: list[str] = field(default_factory=list)
-    ms: dict[str, float] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as the schema has it."""
-        row = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        row["outputs"] = None if self.outputs is None else list(map(str, self.outputs))
-        return row | _path_fields("input", self.input) | _path_fields("output", self.output)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +84,8 @@ class Report:
         device_stages: Iterable[str] = (),
         timeline: bool = False,
         timings: bool = True,
+        shard: Shard | None = None,
+        host: str | None = None,
     ) -> None:
         """``device_stages`` are launch labels in chain order; others follow as they are met.
 
@@ -118,7 +93,9 @@ class Report:
         image. Without ``timings`` rows say nothing of time, which saves 250 bytes an image.
         """
         self.command, self.version, self.device = command, version, device
-        self.rows: list[Row] = _planned_rows(plan)
+        self.shard, self.host = shard, host
+        self.rows: list[Row] = planned_rows(plan)
+        self._row_at = {row.index: row for row in self.rows}
         self.notes: list[str] = []
         self.reads_files = self.writes_files = True
         """Whether inputs and outputs are files that can be looked at afterwards."""
@@ -158,36 +135,44 @@ class Report:
             self._busy[stage] += seconds
             self._nbytes[stage] += nbytes
             if index is not None and self._timings:
-                ms = self.rows[index].ms
+                ms = self._row_at[index].ms
                 ms[stage] = ms.get(stage, 0.0) + seconds * 1e3
 
     def opened(self, index: int, *, width: int, height: int, bytes_in: int) -> None:
         """An image's header was read: its size in pixels and its file's bytes."""
         with self._lock:
-            row = self.rows[index]
+            row = self._row_at[index]
             row.width_in, row.height_in, row.bytes_in = width, height, bytes_in
 
     def add(self, found: Job | Problem, *, skipped: bool = False) -> None:
         """One more input, known only now; its index is the next one."""
-        row = _failed_row(found) if isinstance(found, Problem) else _row(found, skipped)
+        row = failed_row(found) if isinstance(found, Problem) else row_of(found, skipped)
         with self._lock:
             if row.index != len(self.rows):
                 raise ValueError(f"the next image is {len(self.rows)}, got {row.index}")
-            self.rows.append(row)
-            self._status[row.status] += 1
+            self._append(row)
+
+    def _append(self, row: Row) -> None:
+        self.rows.append(row)
+        self._row_at[row.index] = row
+        self._status[row.status] += 1
+
+    def row(self, index: int) -> Row:
+        """The image that has this index in the plan."""
+        return self._row_at[index]
 
     def note(self, index: int, text: str) -> None:
         """Something worth knowing about an image that did not stop it, once for each text."""
         with self._lock:
-            if text not in self.rows[index].notes:
-                self.rows[index].notes.append(text)
+            if text not in self._row_at[index].notes:
+                self._row_at[index].notes.append(text)
 
     def finish(
         self, index: int, *, width: int, height: int, bytes_out: int, device: str | None = None
     ) -> None:
         """An output is in place; ``device`` where it ran, if not on the run's own."""
         with self._lock:
-            row = self.rows[index]
+            row = self._row_at[index]
             row.width_out, row.height_out, row.bytes_out = width, height, bytes_out
             row.device = device or self.device
             if self.timeline is not None:
@@ -200,7 +185,7 @@ class Report:
     def fail(self, index: int, error: str, tip: str | None = None) -> None:
         """An image failed; ``error`` is one sentence that names its file."""
         with self._lock:
-            row = self.rows[index]
+            row = self._row_at[index]
             row.error, row.tip = error, tip
             self._set_status(row, "failed")
 
@@ -208,14 +193,48 @@ class Report:
         if row.status != "planned":
             raise ValueError(f"image {row.index} was already {row.status}")
         self._status[row.status] -= 1
-        row.status = status
+        row.status, row.host = status, row.host or self.host
         self._status[status] += 1
 
-    def close(self) -> None:
-        """Stop the clock, once."""
+    def absorb(self, rows: Iterable[Row], stages: Iterable[tuple[str, float, int]]) -> None:
+        """What another report has of images that are still planned here, or not known here.
+
+        ``stages`` are names, busy seconds and bytes.
+        """
+        with self._lock:
+            known = len(self.rows)
+            for row in rows:
+                self._absorb(row)
+            if len(self.rows) > known:
+                self.rows.sort(key=lambda row: row.index)
+            for name, busy_s, nbytes in stages:
+                if name not in self._busy:
+                    self._labels.append(name)
+                self._busy[name] = self._busy.get(name, 0.0) + busy_s
+                self._nbytes[name] += nbytes
+
+    def _absorb(self, row: Row) -> None:
+        known = self._row_at.get(row.index)
+        if known is None:
+            self._append(row)
+        elif known.status != "planned" or row.status == "planned":
+            return
+        else:
+            for name in FOUND:
+                setattr(known, name, getattr(row, name))
+            self._status["planned"] -= 1
+            self._status[row.status] += 1
+        if row.status == "ok":
+            self._bytes_in += row.bytes_in or 0
+            self._bytes_out += row.bytes_out or 0
+            self._outputs += len(row.outputs or (row.output,))
+
+    def close(self, wall_s: float | None = None) -> None:
+        """Stop the clock, once; at ``wall_s`` seconds, if another clock has counted them."""
         with self._lock:
             if self._wall_s is None:
-                self._wall_s = time.perf_counter() - self._clock
+                own = time.perf_counter() - self._clock
+                self._wall_s = own if wall_s is None else wall_s
 
     @property
     def wall_s(self) -> float:
@@ -286,7 +305,8 @@ class Report:
             "command": self.command,
             "version": self.version,
             "device": self.device,
-            "started": self.started.isoformat(timespec="seconds"),
+            "shard": None if self.shard is None else asdict(self.shard),
+            "started": self.started.isoformat(timespec="milliseconds"),
             "wall_s": wall_s,
             "totals": {
                 "images": self.images,
@@ -304,44 +324,30 @@ class Report:
             "images": [row.to_json() for row in self.rows],
         }
 
-    def write(self, path: Path) -> None:
+    def write(self, path: Place) -> None:
         """Write the report as JSON, CSV or HTML, by suffix; one already there is replaced."""
         from cvcli.batch.report_file import rendered
 
         text = rendered(self, path.suffix.lower())
-        write_atomic(path, text.encode(errors="backslashreplace"), overwrite=True)
+        storage_of(path).write(path, text.encode(errors="backslashreplace"), overwrite=True)
 
-    def write_trace(self, path: Path) -> None:
+    def write_trace(self, path: Place) -> None:
         """Write the timeline as a Chrome trace; one already there is replaced."""
         from cvcli.batch.trace import chrome_trace
 
         if self.timeline is None:
             raise ValueError("no timeline was kept")
-        text = chrome_trace(self.timeline, [str(row.input) for row in self.rows])
-        write_atomic(path, text.encode("ascii"), overwrite=True)
+        text = chrome_trace(self.timeline, {row.index: str(row.input) for row in self.rows})
+        storage_of(path).write(path, text.encode("ascii"), overwrite=True)
 
 
-def dry_run(plan: Plan, *, command: str = "", version: str = "") -> dict[str, Any]:
-    """The plan in the report's schema: what would be done has status "planned"."""
-    report = Report(plan, command=command, version=version).to_json()
+def dry_run(plan: Plan, **run: Any) -> dict[str, Any]:
+    """The plan in the report's schema: what would be done has status "planned".
+
+    ``run`` is what `Report` takes besides.
+    """
+    report = Report(plan, **run).to_json()
     return report | {"started": None, "wall_s": 0.0}
-
-
-def _planned_rows(plan: Plan) -> list[Row]:
-    rows = [_row(job) for job in plan.jobs]
-    rows += [_row(job, skipped=True) for job in plan.skipped]
-    rows += map(_failed_row, plan.problems)
-    return sorted(rows, key=lambda row: row.index)
-
-
-def _row(job: Job, skipped: bool = False) -> Row:
-    outputs = list(job.outputs) if job.more else None
-    return Row(job.index, job.input, job.output, outputs, "skipped" if skipped else "planned")
-
-
-def _failed_row(problem: Problem) -> Row:
-    message = problem.message
-    return Row(problem.index, problem.input, problem.output, None, "failed", message, problem.tip)
 
 
 def _pipeline_order(labels: Sequence[str]) -> list[str]:
@@ -349,17 +355,6 @@ def _pipeline_order(labels: Sequence[str]) -> list[str]:
     known = {*HOST_STAGES, *labels}
     middle = [label for label in labels if label not in (*_BEFORE, *_AFTER)]
     return [name for name in (*_BEFORE, *middle, *_AFTER) if name in known]
-
-
-def _path_fields(name: str, path: Path | None) -> dict[str, str | None]:
-    if path is None:
-        return {name: None}
-    text = str(path)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return {name: text, f"{name}_b64": base64.b64encode(os.fsencode(text)).decode("ascii")}
-    return {name: text}
 
 
 def _per(amount: float, whole: float) -> float:

@@ -10,9 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from cvcli.batch.files import folder_trouble, identity_of, name_trouble
+from cvcli.batch.files import Identity, name_trouble
+from cvcli.batch.places import Place
 from cvcli.batch.plan import Plan
 from cvcli.batch.report import SCHEMA_VERSION, Report, Row
+from cvcli.batch.storage import storage_of
 from cvcli.errors import UsageError
 
 _SUFFIXES = (".json", ".csv", ".html")
@@ -29,48 +31,53 @@ def rendered(report: Report, suffix: str) -> str:
 
 
 def check_report_path(
-    path: Path,
+    path: Place,
     plan: Plan | None = None,
-    others: Iterable[Path] = (),
+    others: Iterable[Place] = (),
     suffixes: Iterable[str] = _SUFFIXES,
 ) -> None:
     """Refuse a report that can't be written, or that would overwrite a file of the run."""
     if path.suffix.lower() not in suffixes:
         raise UsageError(f"{path}: must be named {' or '.join(suffixes)}")
-    if trouble := name_trouble(os.fspath(path)) or folder_trouble(os.fspath(path.parent)):
+    storage = storage_of(path)
+    trouble = name_trouble(os.fspath(path)) if isinstance(path, Path) else None
+    if trouble := trouble or storage.folder_trouble(os.fspath(path.parent)):
         raise UsageError(f"{path}: {trouble}")
-    if path.is_dir():
+    if storage.is_folder(path):
         raise UsageError(f"{path}: a report can't be written over a folder")
-    if path.exists() and not _is_report(path):
+    if storage.exists(path) and not _is_report(path):
         raise UsageError(f"{path}: exists and is no report of cvcli", tip="give it another name")
     clash = None if plan is None else _overwritten(path, plan, others)
     if clash is not None:
         raise UsageError(f"{path}: the report would overwrite {clash}", tip="give it another name")
 
 
-def _is_report(path: Path) -> bool:
+def _is_report(path: Place) -> bool:
     """Whether a file is an earlier report, which a new one may replace."""
     try:
-        with path.open("rb") as file:
-            start = file.read(64)
+        start = storage_of(path).head(path, 64)
     except OSError:
         return False
     return start.lstrip(b"{ \n").startswith(_STARTS)
 
 
-def _overwritten(path: Path, plan: Plan, others: Iterable[Path]) -> Path | None:
-    target, identity = os.path.realpath(path), identity_of(os.fspath(path))
+def _overwritten(path: Place, plan: Plan, others: Iterable[Place]) -> Place | None:
+    target, identity = os.path.realpath(path), _identity_of(path)
     jobs = (*plan.jobs, *plan.skipped)
     if os.path.realpath(plan.output_root) == target:
         return plan.output_root
     for read in (*(job.input for job in jobs), *others):
-        if identity is not None and identity_of(os.fspath(read)) == identity:
+        if identity is not None and _identity_of(read) == identity:
             return read
     for output in (output for job in jobs for output in job.outputs):
         same_name = output.name.casefold() == path.name.casefold()
         if same_name and os.path.realpath(output) == target:
             return output
     return None
+
+
+def _identity_of(path: Place) -> Identity | None:
+    return storage_of(path).identity(os.fspath(path))
 
 
 def dump_json(report: dict[str, Any]) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
+from cvcli.batch.places import Place
 from cvcli.errors import UsageError
 
 _DECISIONS = ("overwrite", "skip_existing", "if_newer", "in_place", "check")
@@ -23,7 +23,7 @@ class Rules:
     hidden: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    base: Path | None = None
+    base: Place | None = None
     format: str | None = None
     name: str | None = None
     frame: int | None = None

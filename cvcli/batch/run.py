@@ -11,14 +11,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
 from cvcli.batch.album import Album, Picture
 from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done, check_codec
-from cvcli.batch.files import remove_stale
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
 from cvcli.batch.lossless import moved, moved_nbytes, opened
@@ -30,6 +28,7 @@ from cvcli.batch.sinks import FileSink
 from cvcli.batch.slots import ON_CPU, Batch, Slot, Way
 from cvcli.batch.sources import Files
 from cvcli.batch.state import Finished, NoRoom, State, Undone
+from cvcli.batch.storage import storage_of
 from cvcli.batch.ways import reason_of, way_of
 from cvcli.core.chain import Chain
 from cvcli.core.turn import Turn
@@ -69,7 +68,7 @@ class Runner:
         )
         self._memory = open_device("cpu").memory_info()[1]
         self._max_pixels = options.max_pixels or codecs.DEFAULT_MAX_PIXELS
-        few = ends.feed is not None or _MANY is None or len(plan) < _MANY
+        few = ends.feed is not None or _MANY is None or len(plan.whole or plan) < _MANY
         self._on_cpu: set[int] = set()  # what the GPU's codecs have given up
         self._stage = DeviceStage(
             options.device,
@@ -298,7 +297,7 @@ class Runner:
 
     def _refuse_notes(self, album: Album) -> None:
         """Raise `ImageError` if a warning is to count as a failure and there is one."""
-        noted = [*self._report.rows[album.job.index].notes, *album.notes]
+        noted = [*self._report.row(album.job.index).notes, *album.notes]
         notes = warnings_of(noted)
         if self._options.fail_on == "warning" and notes:
             raise ImageError("; ".join(notes), tip="--fail-on error lets warnings pass")
@@ -389,7 +388,7 @@ def _run(
     if isinstance(ends.sink, FileSink):
         outputs = (output for job in plan.jobs for output in job.outputs)
         for folder in sorted({os.fspath(output.parent) for output in outputs}):
-            remove_stale(Path(folder))
+            storage_of(folder).remove_stale(folder)
     Runner(plan, chain, options, report, ends).run(tick)
     if not report.left and (ends.feed is None or ends.feed.complete):
         ends.sink.close()

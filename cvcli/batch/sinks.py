@@ -6,10 +6,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Sequence
+from itertools import compress
 from pathlib import Path
 
-from cvcli.batch.files import Stamp, keep_backup, read_file, refuse_changed, write_together
+from cvcli.batch.files import Stamp, keep_backup, refuse_changed
+from cvcli.batch.places import Place
 from cvcli.batch.plan import Job
+from cvcli.batch.storage import storage_of
 from cvcli.codecs import Parts
 from cvcli.errors import ImageError
 
@@ -54,18 +57,53 @@ class FileSink(Sink):
         resumes: bool = False,
     ) -> None:
         self._overwrite, self._preserve = overwrite, preserve
-        self._in_place, self._backup, self._resumes = in_place, backup, resumes
+        self.in_place, self._backup, self._resumes = in_place, backup, resumes
 
     def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
-        if self._in_place and stamp is not None:
-            refuse_changed(job.output, stamp)
+        if self.in_place and stamp is not None:
+            refuse_changed(Path(job.output), stamp)
             if self._backup is not None:
-                keep_backup(job.output, Path(f"{job.output}{self._backup}"))
+                keep_backup(Path(job.output), Path(f"{job.output}{self._backup}"))
         kept = stamp if self._preserve else None
         pairs = list(zip(job.outputs, files, strict=True))
         if self._resumes and job.more:
-            pairs = [(output, data) for output, data in pairs if not os.path.lexists(output)]
-        write_together(pairs, overwrite=self._overwrite, stamp=kept)
+            there = storage_of(job.output).statuses(map(os.fspath, job.outputs))
+            missing = [status is None or isinstance(status, OSError) for status in there]
+            pairs = list(compress(pairs, missing))
+        self._write(pairs, kept)
+
+    def _write(self, files: Sequence[tuple[Place, Parts]], stamp: Stamp | None) -> None:
+        if files:
+            storage = storage_of(files[0][0])
+            storage.write_together(files, overwrite=self._overwrite, stamp=stamp)
+
+    def repeatable(self) -> FileSink:
+        """Return one for work that may be done again."""
+        return RepeatedSink(
+            overwrite=self._overwrite, preserve=self._preserve, resumes=self._resumes
+        )
+
+
+class RepeatedSink(FileSink):
+    """Takes outputs that are there already for done if they are the very ones to be written."""
+
+    def _write(self, files: Sequence[tuple[Place, Parts]], stamp: Stamp | None) -> None:
+        try:
+            super()._write(files, stamp)
+        except ImageError:
+            if self._overwrite:
+                raise
+            left = [(output, parts) for output, parts in files if not _holds(output, parts)]
+            if len(left) == len(files):
+                raise
+            super()._write(left, stamp)
+
+
+def _holds(output: Place, parts: Parts) -> bool:
+    try:
+        return storage_of(output).read(output, stamped=False)[0] == b"".join(parts)
+    except ImageError:
+        return False
 
 
 class CheckSink(Sink):
@@ -75,7 +113,7 @@ class CheckSink(Sink):
         from cvcli.batch.compare import difference
 
         for output, parts in zip(job.outputs, files, strict=True):
-            data, there = b"".join(parts), read_file(output)
+            data, (there, _) = b"".join(parts), storage_of(output).read(output, stamped=False)
             found = None if there == data else difference(data, there)
             if found is not None:
                 raise ImageError(f"{output}: {found}")
@@ -132,7 +170,7 @@ class TarSink(Sink):
         write_all(self._descriptor, bytes(2 * _BLOCK))
 
 
-def _member(output: Path, data: bytes, stamp: Stamp | None) -> bytes:
+def _member(output: Place, data: bytes, stamp: Stamp | None) -> bytes:
     import tarfile
 
     info = tarfile.TarInfo(os.fspath(output))

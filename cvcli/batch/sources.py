@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import threading
 
-from cvcli.batch.files import Stamp, read_stamped
+from cvcli.batch.files import Stamp
 from cvcli.batch.plan import Job
+from cvcli.batch.storage import storage_of
 
 
 class Files:
-    """Inputs that are files; used by many threads at once."""
+    """Inputs that are files; used by many threads at once.
 
-    def __init__(self) -> None:
+    Without ``stamped`` nothing but the bytes is kept of what would have to be asked for.
+    """
+
+    def __init__(self, *, stamped: bool = False) -> None:
         self._stamps: dict[int, Stamp] = {}
+        self._stamped = stamped
 
     def read(self, job: Job) -> bytes:
         """Return an input's bytes; `ImageError` says why there are none."""
-        data, self._stamps[job.index] = read_stamped(job.input)
+        data, stamp = storage_of(job.input).read(job.input, stamped=self._stamped)
+        if stamp is not None:
+            self._stamps[job.index] = stamp
         return data
 
     def stamp(self, job: Job) -> Stamp | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cvcli.codecs as codecs
-from cvcli.batch.files import read_file
+from cvcli.batch.places import Place
+from cvcli.batch.storage import storage_of
 from cvcli.errors import CvcliError
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ SIDE = 144
 _MOST_PIXELS = 100_000_000
 
 
-def thumbnail(path: Path) -> str | None:
+def thumbnail(path: Place) -> str | None:
     """Return an image file as a small ``data:`` address, upright; None if it can't be read."""
     import numpy as np
 
     try:
-        data = read_file(path)
+        data, _ = storage_of(path).read(path, stamped=False)
         header = codecs.probe(data, _MOST_PIXELS)
         pixels = np.empty(header.spec.shape, header.spec.dtype)
         codecs.decode(data, header, pixels)

@@ -25,6 +25,15 @@ class Span:
         return self.start + self.seconds
 
 
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """A timeline on its way to another process; ``where`` says whose it is."""
+
+    where: str
+    spans: list[Span]
+    finished: list[float]
+
+
 class Timeline:
     """Spans in the order they ended; filled by many threads."""
 
@@ -68,6 +77,18 @@ class Timeline:
         """Return when images were done, in seconds from the start."""
         with self._lock:
             return list(self._finished)
+
+    def kept(self, where: str) -> Spans:
+        """Return all there is, to be sent."""
+        return Spans(where, list(self.spans()), self.finished())
+
+    def absorb(self, other: Spans, later: float) -> None:
+        """Add what another process did, whose clock was started ``later``, in seconds."""
+        for span in other.spans:
+            end = self._zero + later + span.end
+            self.add(span.stage, span.seconds, span.index, end, f"{other.where} {span.lane}")
+        with self._lock:
+            self._finished.extend(later + moment for moment in other.finished)
 
     def spans(self) -> Iterator[Span]:
         """Give the spans."""

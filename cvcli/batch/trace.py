@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cvcli.batch.timeline import Timeline
 
 
-def chrome_trace(timeline: Timeline, names: Sequence[str]) -> str:
+def chrome_trace(timeline: Timeline, names: Sequence[str] | Mapping[int, str]) -> str:
     """Return a trace as ASCII JSON: a complete event a span, in microseconds, a thread a lane.
 
     ``names`` are those of the images, by index.
@@ -18,7 +18,9 @@ def chrome_trace(timeline: Timeline, names: Sequence[str]) -> str:
     return '{"schema_version": 1, "displayTimeUnit": "ms", "traceEvents": [\n' + lines + "\n]}\n"
 
 
-def _events(timeline: Timeline, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _events(
+    timeline: Timeline, names: Sequence[str] | Mapping[int, str]
+) -> Iterator[dict[str, Any]]:
     lanes: dict[str, int] = {}
     yield {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "cvcli"}}
     for span in timeline.spans():

@@ -60,6 +60,10 @@ def _main() -> int:
 
         print(f"cvcli {__version__}")
         return 0
+    if any(word.startswith("--cluster") for word in sys.argv):
+        from cvcli.batch.early import prepare_for
+
+        prepare_for(sys.argv)
     from cvcli.cli.app import run_app
 
     return run_app()

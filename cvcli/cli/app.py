@@ -12,6 +12,7 @@ import typer
 
 from cvcli.cli.commands import operator_command, run_command
 from cvcli.cli.console import emit, print_error, say
+from cvcli.cli.reports import reports_app
 from cvcli.cli.settings import Settings, load_settings
 from cvcli.cli.usage import Refusal, usage_error
 from cvcli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CvcliError
@@ -116,6 +117,7 @@ def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
     app.command("ops")(list_operators)
     app.command("doctor")(doctor.doctor)
     app.command("bench")(bench.bench)
+    app.add_typer(reports_app(), name="report")
     return app
 
 

@@ -7,13 +7,13 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from cvcli.batch.files import Stamp, reason
 from cvcli.batch.inputs import Found, listed
 from cvcli.batch.outputs import Size
 from cvcli.batch.pictures import counted_in
+from cvcli.batch.places import Place, place
 from cvcli.batch.plan import STDIO, Plan, make_plan, plan_files
 from cvcli.batch.rules import Rules
 from cvcli.batch.run import Ends
@@ -24,7 +24,7 @@ from cvcli.core.chain import Chain
 from cvcli.errors import ImageError, NoInputError, UsageError
 
 _RULES = (
-    *("recursive", "hidden", "base", "format", "name", "overwrite", "skip_existing"),
+    *("recursive", "hidden", "format", "name", "overwrite", "skip_existing"),
     *("if_newer", "in_place", "check", "backup", "frame"),
 )
 # gzip, bzip2, xz, zstd
@@ -36,8 +36,8 @@ class Request:
     """What is asked for: the chain, its inputs and where they go, and the wishes."""
 
     chain: Chain
-    inputs: list[Path]
-    output: Path | None
+    inputs: list[Place]
+    output: Place | None
     wishes: Wishes
     threads: int
     max_pixels: int
@@ -45,7 +45,9 @@ class Request:
     @property
     def rules(self) -> dict[str, Any]:
         """The wishes that a plan heeds."""
+        base = self.wishes.base
         return {name: getattr(self.wishes, name) for name in _RULES} | {
+            "base": None if base is None else place(base),
             "include": tuple(self.wishes.include or ()),
             "exclude": tuple(self.wishes.exclude or ()),
         }
@@ -65,7 +67,7 @@ class Request:
         return measure_of(self.chain, self.max_pixels, upright, frame)
 
 
-def split(paths: list[str], wishes: Wishes) -> tuple[list[Path], Path | None]:
+def split(paths: list[str], wishes: Wishes) -> tuple[list[Place], Place | None]:
     """Return the inputs and the output, None for ``--in-place``; `UsageError` if any is lacking."""
     if "" in paths:
         raise UsageError("an empty path was given", tip="is a variable of your shell unset?")
@@ -77,8 +79,8 @@ def split(paths: list[str], wishes: Wishes) -> tuple[list[Path], Path | None]:
             tip="for example: cvcli flip --axis -1 in/ out/",
         )
     if wishes.in_place:
-        return [Path(path) for path in paths], None
-    return [Path(path) for path in paths[:-1]], Path(paths[-1])
+        return [place(path) for path in paths], None
+    return [place(path) for path in paths[:-1]], place(paths[-1])
 
 
 def plan_and_ends(request: Request) -> tuple[Plan, Ends]:
@@ -92,7 +94,8 @@ def plan_and_ends(request: Request) -> tuple[Plan, Ends]:
     measure = request.sizes
     plan = make_plan(request.inputs, request.output, listed=more, measure=measure, **request.rules)
     single = [job.output for job in plan.jobs] == [STDIO] or not (plan.jobs or len(plan) > 1)
-    return plan, Ends(Files(), _sink(request, single=single))
+    stamped = request.wishes.preserve or request.output == STDIO
+    return plan, Ends(Files(stamped=stamped), _sink(request, single=single))
 
 
 def _sink(request: Request, *, single: bool) -> Sink:
@@ -139,7 +142,7 @@ def _stdin() -> Any:
     return io.FileIO(sys.stdin.fileno(), closefd=False)
 
 
-def _from_tar(request: Request, stream: Any, output: Path) -> tuple[Plan, Ends]:
+def _from_tar(request: Request, stream: Any, output: Place) -> tuple[Plan, Ends]:
     from cvcli.batch.feed import Feed
 
     if request.wishes.dry_run:
@@ -157,7 +160,7 @@ def _from_tar(request: Request, stream: Any, output: Path) -> tuple[Plan, Ends]:
     return Plan((), (), (), output), ends
 
 
-def _from_image(request: Request, data: bytes, output: Path) -> tuple[Plan, Ends]:
+def _from_image(request: Request, data: bytes, output: Place) -> tuple[Plan, Ends]:
     """One image on stdin; in a folder its name is ``stdin``, with the suffix of its format."""
     source = Held()
     source.hold(0, data, Stamp(0o644, 0, len(data), (0, 0)))

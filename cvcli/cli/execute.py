@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import os
+import platform
 import shlex
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
 
 from cvcli import __version__
 from cvcli.batch.album import Care
 from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
-from cvcli.batch.plan import Plan
+from cvcli.batch.places import Place, Url, place
+from cvcli.batch.plan import STDIO, Plan
 from cvcli.batch.report import Report, dry_run
 from cvcli.batch.run import Ends, Options, run
+from cvcli.batch.shard import Shard
 from cvcli.batch.sinks import CheckSink, FileSink
 from cvcli.batch.sources import Held
 from cvcli.cli import pictures
@@ -30,15 +34,26 @@ from cvcli.errors import (
     EXIT_PIPE,
     EXIT_TERMINATED,
     CvcliError,
+    LostClusterError,
     UsageError,
 )
 
 _LEAST_MEMORY = 10**6
+# Threads where each file is waited for across a network, on however few cores.
+_WAITING = 16
+
+Reports = tuple[Place | None, Place | None]
+"""Where the report and the trace go, None where not wanted."""
 
 
 def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     """Plan and run what was asked for; return the exit code."""
     inputs, output = split(paths, wishes)
+    shard = _shard(wishes, inputs)
+    if wishes.cluster is not None:
+        from cvcli.batch.early import prepare
+
+        prepare(wishes.cluster)
     options = _options(wishes)
     request = Request(
         chain,
@@ -49,11 +64,16 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
         wishes.max_pixels or DEFAULT_MAX_PIXELS,
     )
     plan, ends = plan_and_ends(request)
-    _check_reports(wishes, plan, [chain.origin] if chain.origin else [])
+    reports = _reports(wishes, shard)
+    _check_reports(reports, plan, [chain.origin] if chain.origin else [])
+    if shard is not None:
+        shard, plan = shard.share(plan)
+    if wishes.jobs is None and _is_far(plan):
+        options = replace(options, jobs=max(cpu_threads(), _WAITING))
     if wishes.dry_run:
         from cvcli.batch.report_file import dump_json
 
-        emit(dump_json(dry_run(plan, command=_command(), version=__version__)))
+        emit(dump_json(dry_run(plan, command=_command(), version=__version__, shard=shard)))
         return EXIT_OK
     if wishes.explain:
         from cvcli.cli.explain import print_explained
@@ -61,20 +81,43 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
         auto_orient = options.care.auto_orient
         print_explained(plan, chain, request.threads, request.max_pixels, auto_orient=auto_orient)
         return EXIT_OK
+    if wishes.cluster is not None:
+        from cvcli.batch.cluster import refuse_ends
+
+        refuse_ends(ends)
     total = len(plan) if ends.feed is None else None
     screen = Screen(total, wishes.progress, quiet=wishes.quiet, verbose=wishes.verbose)
-    return execute(plan, chain, options, screen, (wishes.report, wishes.trace), ends)
+    return execute(plan, chain, options, screen, reports, ends, shard, wishes.cluster)
 
 
-def _check_reports(wishes: Wishes, plan: Plan, others: list[Path]) -> None:
+def _shard(wishes: Wishes, inputs: list[Place]) -> Shard | None:
+    if wishes.shard is not None and STDIO in inputs:
+        raise UsageError("--shard: jobs can't share what comes through stdin")
+    return None if wishes.shard is None else Shard.parse(wishes.shard)
+
+
+def _is_far(plan: Plan) -> bool:
+    return any(isinstance(path, Url) for job in plan.jobs for path in (job.input, job.output))
+
+
+def _reports(wishes: Wishes, shard: Shard | None) -> Reports:
+    def named(text: str | None) -> Place | None:
+        path = None if text is None else place(text)
+        return path if path is None or shard is None else shard.own_name(path)
+
+    return named(wishes.report), named(wishes.trace)
+
+
+def _check_reports(reports: Reports, plan: Plan, others: list[Place]) -> None:
     from cvcli.batch.report_file import check_report_path
 
-    if wishes.report is not None:
-        check_report_path(wishes.report, plan, others)
-    if wishes.trace is not None:
-        check_report_path(wishes.trace, plan, others, (".json",))
-        if wishes.report is not None and wishes.report.resolve() == wishes.trace.resolve():
-            raise UsageError(f"{wishes.trace}: can't be the report and the trace")
+    report, trace = reports
+    if report is not None:
+        check_report_path(report, plan, others)
+    if trace is not None:
+        check_report_path(trace, plan, others, (".json",))
+        if report is not None and os.path.realpath(report) == os.path.realpath(trace):
+            raise UsageError(f"{trace}: can't be the report and the trace")
 
 
 def _care(wishes: Wishes) -> Care:
@@ -113,8 +156,10 @@ def execute(
     chain: Chain,
     options: Options,
     screen: Screen,
-    reports: tuple[Path | None, Path | None],
+    reports: Reports,
     ends: Ends | None = None,
+    shard: Shard | None = None,
+    cluster: str | None = None,
 ) -> int:
     """Run a plan and show what became of it; return the exit code.
 
@@ -128,6 +173,8 @@ def execute(
         version=__version__,
         timeline=timeline,
         timings=report is not None or screen.verbose,
+        shard=shard,
+        host=None if shard is None else platform.node(),
     )
     if ends is not None:
         record.reads_files = not isinstance(ends.source, Held)
@@ -135,9 +182,17 @@ def execute(
     ending = None
     try:
         with screen, ending_in_order_if_terminated():
-            run(plan, chain, options, record, screen.tick, ends)
+            if cluster is None or ends is None:
+                run(plan, chain, options, record, screen.tick, ends)
+            else:
+                from cvcli.batch.cluster import run_on_cluster
+
+                run_on_cluster(plan, chain, options, record, screen.tick, ends, cluster)
     except KeyboardInterrupt as error:
         ending = EXIT_TERMINATED if isinstance(error, Terminated) else EXIT_INTERRUPTED
+    except LostClusterError as error:
+        print_error(error)
+        ending = error.exit_code
     except BrokenPipeError:
         # Whoever read has seen enough, as in `cvcli ... - | head`: nothing to talk about.
         silence_stdout()
@@ -151,7 +206,7 @@ def execute(
     return EXIT_FAILED if record.failed or not written else EXIT_OK
 
 
-def _write(write: Callable[[Path], None], path: Path | None) -> bool:
+def _write(write: Callable[[Place], None], path: Place | None) -> bool:
     if path is None:
         return True
     try:

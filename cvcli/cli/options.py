@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import MISSING, dataclass, fields
 from inspect import Parameter
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
@@ -63,7 +62,7 @@ class Wishes:
         bool, _option("--null", "-0", panel=_FILES, help="The list is separated by NUL characters.")
     ] = False
     base: Annotated[
-        Path | None,
+        str | None,
         _option(
             metavar="FOLDER", panel=_FILES, help="Mirror named files from here, not by name alone."
         ),
@@ -194,6 +193,22 @@ class Wishes:
         int | None,
         _option(min=1, panel=_RUNNING, show_default="no limit", help="Stop at so many failures."),
     ] = None
+    cluster: Annotated[
+        str | None,
+        _option(
+            metavar="ADDRESS|local:N",
+            panel=_RUNNING,
+            help="Hand the work to a Dask scheduler's workers, or to N processes started here.",
+        ),
+    ] = None
+    shard: Annotated[
+        str | None,
+        _option(
+            metavar="I/N",
+            panel=_RUNNING,
+            help="Do share I of N, of the same inputs for each I; reports get names of their own.",
+        ),
+    ] = None
     dry_run: Annotated[
         bool,
         _option("--dry-run", panel=_REPORTING, help="Print the plan as JSON and touch nothing."),
@@ -215,7 +230,7 @@ class Wishes:
         ),
     ] = False
     report: Annotated[
-        Path | None,
+        str | None,
         _option(
             metavar="FILE.json|.csv|.html",
             panel=_REPORTING,
@@ -223,7 +238,7 @@ class Wishes:
         ),
     ] = None
     trace: Annotated[
-        Path | None,
+        str | None,
         _option(
             metavar="FILE.json",
             panel=_REPORTING,

@@ -16,7 +16,7 @@ from cvcli.cli.options import Wishes
 from cvcli.errors import UsageError
 
 # What decides over single runs; a project must not change files by a forgotten line.
-_NEVER = {"dry_run", "check", "in_place", "backup", "files_from", "null", "base"}
+_NEVER = {"dry_run", "check", "in_place", "backup", "files_from", "null", "base", "shard"}
 _ALIASES = {"threads": "jobs"}
 _DECISIONS = ("overwrite", "skip_existing", "if_newer")
 _ON_THE_LINE = ("overwrite", "skip-existing", "if-newer", "in-place", "check")
