@@ -253,6 +253,7 @@ def test_a_folder_that_may_be_written_but_not_listed_is_an_output(here, mode):
 def test_a_full_disk_fails_what_has_no_room_and_leaves_no_parts(here, monkeypatch, capfd):
     big = {"a.png", "c.png"}
     plain = open
+    Path("out").mkdir()
 
     def disk(path, how):
         # The temporary name says nothing; b.png is written when one image is done at a time.

@@ -106,7 +106,7 @@ def test_a_failed_batch_fails_its_images_and_no_others(folder, failing, monkeypa
             assert not row.output.exists()
 
 
-@pytest.mark.parametrize(("owner", "where"), ((Flights, "land"), (flight, "_launch")))
+@pytest.mark.parametrize(("owner", "where"), ((Flights, "land"), (flight, "_run")))
 def test_a_stage_that_breaks_ends_the_run(folder, monkeypatch, owner, where):
     def broken(*_):
         raise RuntimeError("broken")

@@ -11,13 +11,13 @@ import threading
 import time
 from collections import deque
 from contextlib import contextmanager, suppress
-from itertools import count
 
 import pytest
 
 from cvcli.core import engine, interop, stream
 from cvcli.devices import find
 from cvcli.devices.cpu import CpuDevice
+from cvcli.devices.numbers import Numbers
 from cvcli.errors import DeviceError
 
 POISON = 0xDB
@@ -34,7 +34,7 @@ class SimulatedGpu(CpuDevice):
     def __init__(self):
         super().__init__()
         # Handles 0 to 2 have a meaning of their own to CUDA.
-        self._handles = count(1000)
+        self._handles = Numbers(1000)
         self._streams[LEGACY] = self._streams[0]
         self._streams[PER_THREAD] = self._streams[self.create_stream()]
         self._freed = []
@@ -191,7 +191,7 @@ class Adversary(SimulatedGpu):
                 self.advance()
 
     def create_stream(self):
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._streams[handle] = self._lane()
         return handle
 
@@ -202,7 +202,7 @@ class Adversary(SimulatedGpu):
         self._finish(self._streams[stream])
 
     def create_event(self, timing):
-        handle = next(self._handles)
+        handle = self._handles.take()
         self._events[handle] = _Point()
         return handle
 
