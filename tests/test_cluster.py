@@ -18,6 +18,7 @@ from conftest import CASES, noise
 from hypothesis import given
 from hypothesis import strategies as st
 from test_cli import MODULE, contents, environment, files_in, load, save
+from test_run import heed_interrupts
 
 from cvcli.batch.cluster import run_on_cluster
 from cvcli.batch.plan import Job, make_plan
@@ -66,7 +67,11 @@ def running(*words):
     """The command as a process, which is ended in any case."""
     own = environment(PYTHONPATH=os.pathsep.join(sys.path))
     process = subprocess.Popen(
-        [*MODULE, *map(str, words)], env=own, stderr=subprocess.PIPE, start_new_session=True
+        [*MODULE, *map(str, words)],
+        env=own,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        preexec_fn=heed_interrupts,
     )
     try:
         yield process

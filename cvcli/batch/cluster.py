@@ -22,6 +22,7 @@ from typing import Any
 import cvcli.codecs as codecs
 from cvcli import __version__
 from cvcli.batch.check import check_inputs
+from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
 from cvcli.batch.places import Place, Url, scheme_of
 from cvcli.batch.plan import Job, Plan
@@ -74,7 +75,8 @@ def run_on_cluster(
     if plan.jobs and report.failed < options.most_failures:
         _refuse_memory(plan.jobs)
         try:
-            with connected(address, options.device) as (client, resources):
+            # Collections are off until a run begins, and Dask makes cycles.
+            with few_collections(), connected(address, options.device) as (client, resources):
                 _Dispatch(client, resources, plan, chain, options, report, ends).run(tick)
         except OSError as error:
             raise LostClusterError(_LOST) from error
@@ -269,7 +271,8 @@ class _Dispatch:
             for future in [future for future in self._sent if future.done()]:
                 self._done.put(future)
             while self._sent and time.monotonic() < end:
-                self._collect(0.1)
+                with suppress(CvcliError):
+                    self._collect(0.1)
             self._client.cancel(list(self._sent))
 
 

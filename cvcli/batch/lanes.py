@@ -93,7 +93,11 @@ class Lanes:
 
     def _take(self, lane: Lane, batch: Batch, slots: list[Slot]) -> None:
         """Run slots as one batch; where that fails as halves, and a single one on the CPU."""
-        trip = lane.start(slots)
+        try:
+            trip = lane.start(slots)
+        except DeviceError as error:
+            self._give_up(batch, slots, str(error))
+            return
         try:
             left = self._travel(lane, batch, trip)
         except (OutOfMemoryError, DeviceError) as error:

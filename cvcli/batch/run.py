@@ -315,6 +315,9 @@ class Runner:
     def _stop(self, *, discard: bool) -> None:
         for job in self._state.stop(discard=discard):
             self._ends.source.done(job)
+            if not discard:
+                # One that was put back has been started, and others wait behind it.
+                self._ends.sink.lost(job)
 
     def _timed(self, stage: str, job: Job, nbytes: int = 0) -> _Timed:
         return _Timed(self._report, stage, job.index, [nbytes] if nbytes else [])

@@ -268,6 +268,12 @@ class State:
         with self.change:
             before = len(self._undone)
             self._undone.extend(items)
+            for item in list(self._undone)[before:]:
+                album, nbytes = item.slot.album, item.slot.nbytes
+                # The bytes of a failed one have left with it.
+                if not album.failed:
+                    album.nbytes -= nbytes
+                    self._nbytes -= nbytes
             self.change.notify(len(self._undone) - before)
 
     def leave(self, album: Album | None) -> None:

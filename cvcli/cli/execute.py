@@ -68,7 +68,8 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     _check_reports(reports, plan, [chain.origin] if chain.origin else [])
     if shard is not None:
         shard, plan = shard.share(plan)
-    if wishes.jobs is None and _is_far(plan):
+    # Workers of a cluster share their own cores among their pieces.
+    if wishes.jobs is None and wishes.cluster is None and _is_far(plan):
         options = replace(options, jobs=max(cpu_threads(), _WAITING))
     if wishes.dry_run:
         from cvcli.batch.report_file import dump_json
