@@ -30,6 +30,7 @@ WRONG = {
     "flip --axis 1 -j 0 a b": ("flip: -j must be a whole number >= 1, got '0'", None),
     "flip --axis 1 a b --frame -1": ("flip: --frame must be a whole number >= 0, got '-1'", None),
     "flip --axis 1 --device": ("--device must have a value", None),
+    "reporrt a b": ("there is no command 'reporrt'", "did you mean report?"),
     "flipp a b": ("there is no command 'flipp'", "did you mean flip?"),
     "xyzzy a b": ("there is no command 'xyzzy'", "cvcli --help lists them"),
     "--versionn": ("there is no option '--versionn'", "did you mean --version?"),

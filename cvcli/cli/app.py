@@ -23,7 +23,7 @@ _EPILOG = (
     "141 the reader of stdout went away, 143 terminated."
 )
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
-_OWN = ("run", "config", "ops", "doctor", "bench")
+_OWN = ("run", "config", "ops", "doctor", "bench", "report")
 
 
 def run_app(arguments: list[str] | None = None) -> int:

@@ -89,7 +89,7 @@ Exact = Annotated[
     typer.Option(
         "--exact",
         rich_help_panel=_PANEL,
-        help="Decode every pixel of a JPEG that a resize makes less than half as large.",
+        help="Decode every pixel of JPEGs, also where a resize makes them an eighth or less.",
     ),
 ]
 
