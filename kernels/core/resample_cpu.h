@@ -2,6 +2,7 @@
 // column, which are sums of whole vectors; a ring keeps each row made as long as it is needed.
 #pragma once
 
+#include "core/resample_floats_cpu.h"
 #include "core/resample_halves_cpu.h"
 #include "core/resample_rows_cpu.h"
 
@@ -29,6 +30,8 @@ class Resampler {
           y_(share.params.y),
           reader_(share, scratch),
           writer_(share, scratch),
+          sums_(x_, share.params.frame.x0, kFloat && !x_.copies ? share.dst.width : 0,
+                share.params.frame.width, scratch),
           width_(int64_t{share.dst.width} * C),
           pitch_((width_ + 127) / 64 * 64) {
         const int32_t most = taps(y_);
@@ -38,6 +41,7 @@ class Resampler {
         const int64_t row = int64_t{share.params.frame.width} * C;
         if (!reader_.is_direct()) rooms_ = scratch.take<T>(row * kGroup);
         room_pitch_ = reader_.is_direct() ? 0 : row;
+        if (sizeof(T) == 2) wide_ = scratch.take<float>(row);
         halves_ = !kFloat && kHalvesRows && x_.halves;
         if (kFloat || x_.copies || halves_) return;
         turned_ = scratch.take<Mid>((larger(kChunk, taps(x_)) * C + 16) * int64_t{kGroup});
@@ -103,13 +107,21 @@ class Resampler {
         const Frame& frame = share_.params.frame;
         for (int32_t r = 0; r < count; ++r) {
             if constexpr (kFloat) {
-                sum_row<C>(made[r], rows[r], x_, frame.x0, share_.dst.width, frame.width);
+                sums_.sum(made[r], as_floats(rows[r]));
             } else {
                 const int64_t skipped = int64_t{frame.x0} * C * 2;
                 halve_row<C>(made[r], rows[r] + skipped, int64_t{frame.width} * C - skipped,
                              width_);
             }
         }
+    }
+
+    // A row of samples that floats hold exactly.
+    const float* as_floats(const T* row) const {
+        if constexpr (sizeof(T) == sizeof(float)) return row;
+        const int64_t count = int64_t{share_.params.frame.width} * C;
+        for (int64_t i = 0; i < count; ++i) wide_[i] = static_cast<float>(row[i]);
+        return wide_;
     }
 
     void resize(Mid* const* made, const T* const* rows) const {
@@ -205,12 +217,14 @@ class Resampler {
     const ResampleAxis& y_;
     const Reader<T, C> reader_;
     const Writer<T, C> writer_;
+    const FloatSums<C> sums_;
     int64_t width_;
     int64_t pitch_;
     int32_t slots_ = 0;
     Mid* ring_ = nullptr;
     int32_t* numbers_ = nullptr;
     T* rooms_ = nullptr;
+    float* wide_ = nullptr;
     int64_t room_pitch_ = 0;
     Mid* turned_ = nullptr;
     Mid* made_ = nullptr;
