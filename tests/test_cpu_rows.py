@@ -88,3 +88,20 @@ def test_colors_twisted_in_a_row_are_those_twisted_one_by_one(width, matrix):
     text = f"color-twist --matrix '{matrix}'"
     column = run(text, image.reshape(-1, 1, 3))
     assert (run(text, image) == column.reshape(image.shape)).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rotate --angle 30",
+        "warp-affine --matrix '1.7,-0.3,10;0.3,2.9,-10' --border reflect",
+        "warp-perspective --matrix '0.9,-0.3,9;0.3,0.9,-9;0.001,0.0005,1' --border replicate",
+    ],
+)
+def test_a_warp_of_gray_pixels_is_that_of_each_channel(text, dtype):
+    image = noise((131, 217, 3), dtype, 13)
+    together = run(text, image)
+    for channel in range(3):
+        alone = run(text, np.ascontiguousarray(image[..., channel : channel + 1]))
+        assert alone.tobytes() == np.ascontiguousarray(together[..., channel]).tobytes()
