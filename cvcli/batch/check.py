@@ -165,4 +165,4 @@ def _header_in(data: bytes, max_pixels: int, frame: int | None) -> codecs.Header
     first = codecs.probe(data, max_pixels)
     if not frame or frame >= first.frames:
         return first
-    return next(islice(codecs.frames(data, first), frame, None)).header
+    return next(islice(codecs.frames(data, first, frame + 1), frame, None)).header
