@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
+from cvcli.batch.files import identity_of
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
 from cvcli.batch.report import SHRUNK
@@ -111,7 +112,23 @@ class Album:
             album._expect(count)
         else:
             album._upto = frame + 1
+        if job.by_suffix and format != header.format:
+            album._misnamed()
         return album
+
+    def _misnamed(self) -> None:
+        """Note that the suffix, by which the format was chosen, is not that of the content.
+
+        ImageError where the file itself would become another kind of file.
+        """
+        held, format, job = self.header.format, self.format, self.job
+        own = identity_of(str(job.input))
+        if own is not None and own == identity_of(str(job.output)):
+            raise ImageError(
+                f"holds {held}, but its suffix stands for {format}",
+                tip="rename it to have it replaced, or name an OUTPUT",
+            )
+        self.lose(f"holds {held}, but its suffix stands for {format}, so that is written")
 
     def _expect(self, count: int) -> None:
         """Settle how many of the file's pictures are wanted, by the outputs there are for them."""
