@@ -262,6 +262,7 @@ class Runner:
     ) -> None:
         job, target, outputs = album.job, album.target, len(album.job.outputs)
         try:
+            album.notes += self._ends.sink.doubts(job)
             self._refuse_notes(album)
             with self._timed(stage, job, nbytes):
                 files = make()
