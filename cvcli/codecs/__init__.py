@@ -21,6 +21,7 @@ from cvcli.codecs._count import count
 from cvcli.codecs._frames import SERIES, Frame, holds_all
 from cvcli.codecs._lossless import QUALITY as LOSSLESS_QUALITY
 from cvcli.codecs._lossless import has_inks, inked, is_lossless, keeps_inks, moved, turn_refusal
+from cvcli.codecs._magic import format_of
 from cvcli.codecs._metadata import INKS, Metadata, Strip
 from cvcli.codecs._salvage import salvage, salvageable
 from cvcli.codecs._series import frames, whole
@@ -368,6 +369,9 @@ def versions() -> dict[str, str]:
 
 
 def recognised(head: bytes) -> bool:
-    """Whether a file that starts with these bytes (at least 16) is of one of the common formats."""
+    """Whether a file that starts with these bytes (at least 32) is an image beyond doubt."""
     common = min(codec.RANK for codec in _codecs())
-    return any(codec.matches(head) for codec in _codecs() if common == codec.RANK)
+    if any(codec.matches(head) for codec in _codecs() if common == codec.RANK):
+        return True
+    format = format_of(head)
+    return format is not None and any(format in codec.reads().values() for codec in _codecs())
