@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -282,3 +283,23 @@ def test_palette_to_buffer_and_back():
     done = cvcli(*FLIP, "-", "-", data=data)
     assert done.stdout == Path("b.png").read_bytes()
     assert Image.open(io.BytesIO(done.stdout)).mode in ("P", "RGBA")
+
+
+def test_a_rerun_gives_the_same_bytes_whatever_the_time_and_the_threads(here):
+    """No clock in a file: a second run is a second proof."""
+    (here / "in").mkdir()
+    for format in ("PNG", "JPEG", "TIFF", "WEBP", "GIF", "AVIF", "BMP", "JPEG2000", "TGA", "QOI"):
+        for number in range(3):
+            name = f"in/{format}{number}.{'jp2' if format == 'JPEG2000' else format.lower()}"
+            Path(name).write_bytes(saved(image(60, 40, seed=number), format))
+    Path("in/x.gif").write_bytes(
+        saved(image(9, 9), "GIF", save_all=True, append_images=[image(9, 9, seed=1)])
+    )
+    run(*FLIP, "in", "one", "--threads", 1)
+    second = int(time.time())
+    while int(time.time()) == second:
+        time.sleep(0.02)
+    run(*FLIP, "in", "two", "--threads", 5)
+    assert len(files_in(here / "one")) == 31
+    for name in files_in(here / "one"):
+        assert Path("one", name).read_bytes() == Path("two", name).read_bytes(), name
