@@ -122,6 +122,22 @@ def test_numbered_files_are_as_many_as_there_are_pictures():
     assert report["totals"]["outputs"] == sum(len(row["outputs"]) for row in report["images"])
 
 
+def test_broken_files_wait_for_memory_and_names_of_sizes_are_known_as_ever():
+    large = [Image.fromarray(noise((200, 300, 3), "uint8", n) & 0xC0) for n in range(4)]
+    for number, format in enumerate(("GIF", "PNG", "TIFF", "WEBP") * 3):
+        data = animated(format, [image.copy() for image in large])
+        Path(f"a{number}.{format.lower()}").write_bytes(data[: len(data) * 6 // 10])
+    names = sorted(str(path) for path in Path().iterdir())
+    words = ["--name", "{stem}-{width}x{height}.npy", "--fail-on", "none"]
+    run(*FLIP, *names, "out", *words, "--max-memory", "2MB", "--threads", 4)
+    for name in names:
+        for number in range(2):
+            got = np.load(f"out/{Path(name).stem}-300x200-{number:03}.npy")
+            np.testing.assert_array_equal(
+                got[::-1, ::-1, :3], pictures(Path(name).read_bytes(), 2)[number][..., :3]
+            )
+
+
 def test_pages_that_are_cut_off_whole_are_missed(capfd):
     """Even where what is left is a sound file but for a link that leads out of it."""
     data = FILES["tif"]

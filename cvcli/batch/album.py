@@ -178,7 +178,6 @@ class Album:
             self.notes.append(f"{error}; the {pictures} in front of that were kept")
         else:
             self.header = replace(self.header, frames=1)
-        self.job = replace(self.job, more=self.job.more[: self.expected - 1])
 
     def lose(self, *reasons: str) -> None:
         """Note losses; ImageError where none is accepted."""
@@ -254,6 +253,12 @@ class Album:
         """Take a picture that has been run, or its file; return whether it was the last."""
         self.done[picture.number] = picture, pixels
         return len(self.done) == self.expected
+
+    @property
+    def written(self) -> Job:
+        """The job with as many outputs as there are pictures for them."""
+        job = self.job
+        return replace(job, more=job.more[: self.expected - 1]) if job.more else job
 
     @property
     def target(self) -> ImageSpec:

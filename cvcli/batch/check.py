@@ -122,7 +122,7 @@ def _sizes(
     """The sizes of so many results; only pages differ."""
     if count == 1 or header.format != "TIFF":
         return [_size(header, chain, auto_orient)] * count
-    pages = islice(codecs.frames(data, header), count)
+    pages = codecs.frames(data, header, count)
     return [_size(page.header, chain, auto_orient) for page in pages]
 
 

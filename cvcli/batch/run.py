@@ -260,7 +260,7 @@ class Runner:
     def _write(
         self, album: Album, stage: str, make: Callable[[], list[Parts]], nbytes: int, device: str
     ) -> None:
-        job, target, outputs = album.job, album.target, len(album.job.outputs)
+        job, target = album.written, album.target
         try:
             album.notes += self._ends.sink.doubts(job)
             self._refuse_notes(album)
@@ -276,7 +276,8 @@ class Runner:
         for note in album.notes:
             self._report.note(job.index, note)
         size = {"width": target.width, "height": target.height}
-        self._report.finish(job.index, **size, bytes_out=nbytes, device=device, outputs=outputs)
+        told = {"bytes_out": nbytes, "outputs": len(job.outputs)}
+        self._report.finish(job.index, **size, **told, device=device)
         self._leave(job, album)
 
     def _fail(self, job: Job, error: CvcliError, album: Album | None = None) -> None:
