@@ -247,17 +247,6 @@ def test_three_of_ten_are_not_done_again(here):
         np.testing.assert_array_equal(load(here / "out" / f"{number}.png"), want)
 
 
-def test_the_thousandth_line_of_a_log():
-    """react-native 2508, forcedotcom 327: bars flooded logs."""
-    Path("in").mkdir()
-    data = saved(image(4, 4, 1), "PNG")
-    for number in range(1000):
-        Path(f"in/{number}.png").write_bytes(data)
-    done = cvcli(*FLIP, "in", "out")
-    assert "\r" not in done.stderr and "\x1b" not in done.stderr
-    assert len(done.stderr.splitlines()) < 20 and not done.stdout
-
-
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_dry_run_into_head_is_quiet(unbuffered):
     """B2 CLI 1071, hdfs-native 277: a traceback, or the exit code of a failure, or of success."""

@@ -174,8 +174,8 @@ class Album:
             return
         self.expected = self._upto = max(1, count)
         if count:
-            pictures = "picture" if count == 1 else f"{count} pictures"
-            self.notes.append(f"{error}; the {pictures} in front of that were kept")
+            kept = "picture in front was" if count == 1 else f"{count} pictures in front were"
+            self.notes.append(f"{error}; the {kept} kept")
         else:
             self.header = replace(self.header, frames=1)
 
