@@ -53,7 +53,8 @@ def salvage(data: bytes, header: Header, out: Pixels) -> bool:
             _tiff(data, header, out)
         else:
             out[...] = _by_pillow(data, header)
-    return bool(out.any())
+    # As bytes: broken floats may be such that NumPy warns of them.
+    return bool(out.reshape(-1).view("uint8").any())
 
 
 def _mended(data: bytes, header: Header, out: Pixels) -> bool:
