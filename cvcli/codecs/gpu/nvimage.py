@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import importlib.util
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ class Coder:
             )
         except Exception as error:
             raise DeviceError(f"cuda:{index}: nvImageCodec can't be used ({error})") from error
-        self._library = library
+        self._library, self._rooms = library, _Rooms(library)
         self._encoding: dict[tuple[Recipe, int], Any] = {}
 
     def decode(self, files: Sequence[bytes], stream: int) -> list[DeviceImage | None]:
@@ -159,7 +160,8 @@ class Coder:
     ) -> list[memoryview | None]:
         """Encode pixels that the stream has written or will write; None for what fails.
 
-        The files are in host memory when this returns.
+        The files are in host memory when this returns, which is used again once no view of a
+        file is left.
         """
         coded: list[memoryview | None] = [None] * len(images)
         kinds = [
@@ -179,11 +181,7 @@ class Coder:
     ) -> list[Any]:
         params = self._params(recipe, channels)
         with _guarded():
-            # Plain memory: page-locked memory takes long to get, and to give back stops the GPU.
-            rooms = [
-                self._library.CodeStream(image.spec.nbytes // 4 + _LEAST_ROOM, False)
-                for image in images
-            ]
+            rooms = self._rooms.take([image.spec.nbytes // 4 + _LEAST_ROOM for image in images])
             found = self._encoder.encode(
                 images, ".jpg", code_stream_s=rooms, params=params, cuda_stream=stream
             )
@@ -202,6 +200,42 @@ class Coder:
                 ),
             )
         return known
+
+
+def _references(items: Sequence[object], place: int) -> int:
+    return sys.getrefcount(items[place])
+
+
+_UNUSED = _references([object()], 0)
+
+
+class _Rooms:
+    """Memory for encoded files, used again: new memory takes twice as long to get as encoding.
+
+    A room is taken as long as anything but this refers to it, as views of its file do.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._rooms: list[Any] = []
+        self._sizes: list[int] = []
+
+    def take(self, sizes: Sequence[int]) -> list[Any]:
+        """Return a room of at least each size in bytes; what doesn't fit it, the library grows."""
+        free = [i for i in range(len(self._rooms)) if _references(self._rooms, i) == _UNUSED]
+        taken = []
+        for size in sizes:
+            place = next((i for i in free if self._sizes[i] >= size), None)
+            if place is None:
+                # Plain memory: page-locked memory takes long to get, and to give back stops the
+                # GPU.
+                room = self._library.CodeStream(size, False)
+                place = free[0] if free else len(self._rooms)
+                self._rooms[place : place + 1], self._sizes[place : place + 1] = [room], [size]
+            if place in free:
+                free.remove(place)
+            taken.append(self._rooms[place])
+        return taken
 
 
 def _decoder(library: Any, index: int) -> Any:
