@@ -182,7 +182,7 @@ class DeviceStage:
         if not self.coded:
             return False
         try:
-            gpu.Coder(engine.device.index)
+            gpu.Coder(engine.device.index).close()
         except DeviceError as error:
             if self._codec == "gpu":
                 raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -15,6 +16,7 @@ from cvcli.core.images import Images, Placed, pack, packed_nbytes
 from cvcli.core.launch import run_plans
 from cvcli.core.memory import Buffer
 from cvcli.core.stream import Event, Stream
+from cvcli.errors import DeviceError
 
 
 @dataclass(slots=True)
@@ -61,6 +63,12 @@ class Lane:
         self.engine = engine
         self.stream = Stream(engine.device.name)
         self._coder = Coder(engine.device.index)
+
+    def close(self) -> None:
+        """Wait for what is pending and end the codecs."""
+        with suppress(DeviceError):
+            self.stream.sync()
+        self._coder.close()
 
     def start(self, slots: list[Slot]) -> Trip:
         """Begin a batch."""

@@ -113,6 +113,9 @@ class Lanes:
                 del batch
         except BaseException as error:
             self._abort(error)
+        finally:
+            if lane is not None:
+                lane.close()
 
     def _give_up(self, batch: Batch, slots: list[Slot], reason: str) -> None:
         if batch.arena is None:

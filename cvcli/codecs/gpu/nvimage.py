@@ -34,7 +34,8 @@ _DECODER_THREADS, _ENCODER_THREADS = 1, 2
 _ENCODED_AT_ONCE = 16
 _LEAST_ROOM = 1 << 16
 _START, _END = b"\xff\xd8", b"\xff\xd9"
-_lock = threading.Lock()
+# Coders are made and ended one at a time: whether the library allows more, nobody says.
+_lock = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +125,19 @@ def _quiet() -> Iterator[None]:
 class Coder:
     """A decoder and an encoder on the GPU of number ``index``; for one thread at a time.
 
-    Raises `DeviceError` where the library or the GPU can't be used.
+    Raises `DeviceError` where the library or the GPU can't be used. To be closed.
     """
 
     def __init__(self, index: int) -> None:
         try:
             library = _library()
-            self._decoder = _decoder(library, index)
-            self._encoder = library.Encoder(
-                device_id=index,
-                max_num_cpu_threads=_ENCODER_THREADS,
-                backends=[_backend(library, _ENCODER)],
-            )
+            with _lock:
+                self._decoder = _decoder(library, index)
+                self._encoder = library.Encoder(
+                    device_id=index,
+                    max_num_cpu_threads=_ENCODER_THREADS,
+                    backends=[_backend(library, _ENCODER)],
+                )
             self._decoding = library.DecodeParams(
                 apply_exif_orientation=False,
                 color_spec=library.ColorSpec.UNCHANGED,
@@ -145,6 +147,11 @@ class Coder:
             raise DeviceError(f"cuda:{index}: nvImageCodec can't be used ({error})") from error
         self._library, self._rooms = library, _Rooms(library)
         self._encoding: dict[tuple[Recipe, int], Any] = {}
+
+    def close(self) -> None:
+        """End decoder and encoder, of which nothing is pending any more."""
+        with _lock:
+            del self._decoder, self._encoder
 
     def decode(self, files: Sequence[bytes], stream: int) -> list[DeviceImage | None]:
         """Decode whole files, all gray or all RGB; None stands for what it can't decode.
