@@ -79,16 +79,18 @@ class Fake:
         names.DecodeParams = names.EncodeParams = names.JpegEncodeParams = SimpleNamespace
         names.Decoder, names.Encoder = self.decoder, self.encoder
         names.CodeStream = self.code_stream
-        self.rooms = 0
+        self.rooms = self.decoders = self.encoders = 0
         self.module = names
 
     def decoder(self, device_id, max_num_cpu_threads, backends, options):
         assert ":fancy_upsampling=1" in options
         if self.broken or backends[0] in self.refused:
             raise RuntimeError("Internal error - Could not create decoder. Code: 7")
+        self.decoders += 1
         return SimpleNamespace(decode=self.decode, device=device_id, kinds=backends)
 
     def encoder(self, device_id, max_num_cpu_threads, backends):
+        self.encoders += 1
         return SimpleNamespace(encode=self.encode, device=device_id)
 
     def code_stream(self, size, pin_memory):

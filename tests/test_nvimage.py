@@ -36,6 +36,7 @@ def chains_that_know_no_other_gpu():
     oriented.cache_clear()
     yield
     oriented.cache_clear()
+    nvimage.end_idle()
 
 
 @pytest.fixture
@@ -422,3 +423,22 @@ def test_threads_take_turns_as_before_once_the_run_is_over(fake, folder):
     done(folder({"a.jpg": jpeg(picture())}))
     assert seen == [pytest.approx(nvimage_lanes._SWITCH_S)]
     assert sys.getswitchinterval() == before
+
+
+def test_later_runs_take_the_coders_of_earlier_ones(fake, folder):
+    source = folder({f"{i}.jpg": jpeg(picture(i)) for i in range(6)})
+    for number in range(4):
+        done(source, out=f"{number}", batch_size=1)
+    assert 1 <= fake.decoders <= 2 and fake.decoders == fake.encoders == len(nvimage._idle)
+
+
+def test_coders_that_failed_are_not_used_again(fake, folder):
+    def out_of_order(count):
+        raise RuntimeError("an illegal memory access")
+
+    source = folder({f"{i}.jpg": jpeg(picture(i)) for i in range(4)})
+    fake.spoil_decoding = out_of_order
+    assert done(source).images == 4
+    assert not any(coder.failed for coder in nvimage._idle) and fake.decoders > len(nvimage._idle)
+    fake.spoil_decoding = lambda count: None
+    assert notes(done(source, out="again")) == []

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from cvcli.batch.flight import upload
 from cvcli.batch.slots import Slot
-from cvcli.codecs.gpu import Coder, DeviceImage
+from cvcli.codecs.gpu import DeviceImage, borrow
 from cvcli.core.engine import Engine
 from cvcli.core.images import Images, Placed, pack, packed_nbytes
 from cvcli.core.launch import run_plans
@@ -62,13 +62,13 @@ class Lane:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.stream = Stream(engine.device.name)
-        self._coder = Coder(engine.device.index)
+        self._coder = borrow(engine.device.index)
 
     def close(self) -> None:
-        """Wait for what is pending and end the codecs."""
+        """Wait for what is pending and let others have the codecs."""
         with suppress(DeviceError):
             self.stream.sync()
-        self._coder.close()
+        self._coder.give_back()
 
     def start(self, slots: list[Slot]) -> Trip:
         """Begin a batch."""

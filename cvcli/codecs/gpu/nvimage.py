@@ -7,6 +7,7 @@ engine is known to write without regard to what the stream has queued before, so
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import importlib.util
@@ -125,7 +126,8 @@ def _quiet() -> Iterator[None]:
 class Coder:
     """A decoder and an encoder on the GPU of number ``index``; for one thread at a time.
 
-    Raises `DeviceError` where the library or the GPU can't be used. To be closed.
+    Raises `DeviceError` where the library or the GPU can't be used. To be closed, or lent by
+    `borrow` to be given back.
     """
 
     def __init__(self, index: int) -> None:
@@ -145,6 +147,7 @@ class Coder:
             )
         except Exception as error:
             raise DeviceError(f"cuda:{index}: nvImageCodec can't be used ({error})") from error
+        self.index, self.failed = index, False
         self._library, self._rooms = library, _Rooms(library)
         self._encoding: dict[tuple[Recipe, int], Any] = {}
 
@@ -153,12 +156,21 @@ class Coder:
         with _lock:
             del self._decoder, self._encoder
 
+    def give_back(self) -> None:
+        """Let others borrow it; nothing is pending any more."""
+        if self.failed:
+            self.close()
+            return
+        self._rooms.keep(_ENCODED_AT_ONCE)
+        with _lock:
+            _idle.append(self)
+
     def decode(self, files: Sequence[bytes], stream: int) -> list[DeviceImage | None]:
         """Decode whole files, all gray or all RGB; None stands for what it can't decode.
 
         Raises `OutOfMemoryError`, or `DeviceError` for anything else that fails as a whole.
         """
-        with _guarded():
+        with _guarded(self):
             found = self._decoder.decode(list(files), params=self._decoding, cuda_stream=stream)
         return [None if image is None else _on_device(image) for image in found]
 
@@ -187,7 +199,7 @@ class Coder:
         self, images: list[DeviceImage], recipe: Recipe, channels: int, stream: int
     ) -> list[Any]:
         params = self._params(recipe, channels)
-        with _guarded():
+        with _guarded(self):
             rooms = self._rooms.take([image.spec.nbytes // 4 + _LEAST_ROOM for image in images])
             found = self._encoder.encode(
                 images, ".jpg", code_stream_s=rooms, params=params, cuda_stream=stream
@@ -207,6 +219,27 @@ class Coder:
                 ),
             )
         return known
+
+
+# Ready-made ones: a decoder's first image takes most of a second.
+_idle: list[Coder] = []
+
+
+def borrow(index: int) -> Coder:
+    """Return a coder that nobody uses, to be given back; raises as `Coder`."""
+    with _lock:
+        for coder in _idle:
+            if coder.index == index:
+                _idle.remove(coder)
+                return coder
+    return Coder(index)
+
+
+@atexit.register
+def end_idle() -> None:
+    """Close what nobody uses, while the library is still there."""
+    while _idle:
+        _idle.pop().close()
 
 
 def _references(items: Sequence[object], place: int) -> int:
@@ -244,6 +277,10 @@ class _Rooms:
             taken.append(self._rooms[place])
         return taken
 
+    def keep(self, count: int) -> None:
+        """Let go of all rooms but some."""
+        del self._rooms[count:], self._sizes[count:]
+
 
 def _decoder(library: Any, index: int) -> Any:
     for kind in _DECODERS:
@@ -262,11 +299,12 @@ def _backend(library: Any, name: str) -> Any:
 
 
 @contextlib.contextmanager
-def _guarded() -> Iterator[None]:
+def _guarded(coder: Coder) -> Iterator[None]:
     """Turn whatever the library raises into an error of ours."""
     try:
         yield
     except Exception as error:
+        coder.failed = True
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, MemoryError) or "out of memory" in text or "allocat" in text.lower():
             raise OutOfMemoryError(f"nvImageCodec: {text}") from error
