@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections import Counter
 
 import imagecodecs
@@ -15,7 +14,6 @@ from fake_nvimgcodec import BackendKind, install
 from PIL import Image, ImageCms
 
 from cvcli import codecs
-from cvcli.batch import lanes as nvimage_lanes
 from cvcli.batch import run as running
 from cvcli.batch.options import Options
 from cvcli.batch.orient import oriented
@@ -393,52 +391,3 @@ def test_recipes_are_those_of_the_cpu_encoder():
     Image.fromarray(picture(1)).save(png, "PNG")
     header = codecs.probe(png.getvalue())
     assert gpu.recipe(header.spec, "JPEG", None, header) == gpu.Recipe(90, "420", False)
-
-
-def test_memory_for_files_is_used_again_once_nobody_looks_at_a_file(fake):
-    rooms = nvimage._Rooms(fake.module)
-    first = rooms.take([100, 100])
-    first[0].name, first[1].name = "looked at", "free"
-    part = memoryview(first[0])[:0]
-    del first
-    second = rooms.take([90, 100])
-    assert [getattr(room, "name", "new") for room in second] == ["free", "new"]
-    part.release()
-    del second
-    assert [getattr(room, "name", "new") for room in rooms.take([200, 80])] == ["new", "free"]
-    assert fake.rooms == 4
-
-
-def test_runs_use_memory_for_files_again(fake, folder):
-    source = folder({f"{i}.jpg": jpeg(picture(i)) for i in range(90)})
-    report = done(source, batch_size=1, max_memory=100_000, jobs=1)
-    assert (report.images, sum(fake.encoded)) == (90, 90)
-    assert fake.rooms <= 30
-
-
-def test_threads_take_turns_as_before_once_the_run_is_over(fake, folder):
-    before = sys.getswitchinterval()
-    seen = []
-    fake.spoil_decoding = lambda count: seen.append(sys.getswitchinterval())
-    done(folder({"a.jpg": jpeg(picture())}))
-    assert seen == [pytest.approx(nvimage_lanes._SWITCH_S)]
-    assert sys.getswitchinterval() == before
-
-
-def test_later_runs_take_the_coders_of_earlier_ones(fake, folder):
-    source = folder({f"{i}.jpg": jpeg(picture(i)) for i in range(6)})
-    for number in range(4):
-        done(source, out=f"{number}", batch_size=1)
-    assert 1 <= fake.decoders <= 2 and fake.decoders == fake.encoders == len(nvimage._idle)
-
-
-def test_coders_that_failed_are_not_used_again(fake, folder):
-    def out_of_order(count):
-        raise RuntimeError("an illegal memory access")
-
-    source = folder({f"{i}.jpg": jpeg(picture(i)) for i in range(4)})
-    fake.spoil_decoding = out_of_order
-    assert done(source).images == 4
-    assert not any(coder.failed for coder in nvimage._idle) and fake.decoders > len(nvimage._idle)
-    fake.spoil_decoding = lambda count: None
-    assert notes(done(source, out="again")) == []
