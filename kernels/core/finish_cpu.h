@@ -12,11 +12,15 @@ struct RowFn {
     const void* params;
 };
 
+// With all of a table of bytes in registers a look-up is as fast as memory.
+constexpr bool kPiecesOfBytes = CVCLI_SIMD < 2;
+
 struct Finish {
     const void* table;
     const RowFn* fns;
     int32_t nfns;
-    Pieces pieces;
+    Pieces<uint8_t> bytes;
+    Pieces<uint16_t> words;
     bool changes() const { return table || nfns; }
 };
 
@@ -25,7 +29,9 @@ template <class T, int C>
 void finish_by_table(const Finish& finish, T* dst, const T* src, int64_t width) {
     const T* table = static_cast<const T*>(finish.table);
     if constexpr (sizeof(T) == 2) {
-        if (finish.pieces.found) return piece_row<C>(dst, src, width, table, finish.pieces);
+        if (finish.words.found) return piece_row<T, C>(dst, src, width, table, finish.words);
+    } else if constexpr (kPiecesOfBytes) {
+        if (finish.bytes.found) return piece_row<T, C>(dst, src, width, table, finish.bytes);
     }
     lookup_row<C>(dst, src, width, table);
 }
