@@ -14,6 +14,7 @@ from cvcli.cli.commands import operator_command, run_command
 from cvcli.cli.console import emit, print_error, say
 from cvcli.cli.reports import reports_app
 from cvcli.cli.settings import Settings, load_settings
+from cvcli.cli.typed import Command
 from cvcli.cli.usage import Refusal, usage_error
 from cvcli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CvcliError
 from cvcli.ops import names, operator_named, operators, with_flags
@@ -100,6 +101,7 @@ def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
     for operator in [operator_named(first)] if known else [] if first == "run" else operators():
         command = app.command(
             operator.command,
+            cls=Command,
             help=operator.doc,
             rich_help_panel="Operators",
             no_args_is_help=True,
@@ -108,15 +110,15 @@ def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
         command(operator_command(operator))
     if known:
         return app
-    app.command("run", no_args_is_help=True)(run_command(settings.presets))
+    app.command("run", cls=Command, no_args_is_help=True)(run_command(settings.presets))
     if first == "run":
         return app
     from cvcli.cli import bench, doctor
 
-    app.command("config")(config_command(settings))
-    app.command("ops")(list_operators)
-    app.command("doctor")(doctor.doctor)
-    app.command("bench")(bench.bench)
+    app.command("config", cls=Command)(config_command(settings))
+    app.command("ops", cls=Command)(list_operators)
+    app.command("doctor", cls=Command)(doctor.doctor)
+    app.command("bench", cls=Command)(bench.bench)
     app.add_typer(reports_app(), name="report")
     return app
 

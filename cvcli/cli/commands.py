@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from cvcli.cli.options import Paths, Wishes, parameters
-from cvcli.cli.settings import expanded
+from cvcli.cli.usage import quote_chain
 from cvcli.core.chain import Chain
-from cvcli.errors import ParameterError
-from cvcli.ops import Operator, load_chain
+from cvcli.errors import ParameterError, UsageError
+from cvcli.ops import Operator, load_chain, names, operator_named
 from cvcli.ops._params import Parameter
 
 _WIDEST_METAVAR = 30
@@ -87,7 +87,8 @@ def run_command(presets: Mapping[str, str]) -> Callable[..., None]:
         a file with a step on each line and # comments. A step :NAME stands for the preset of
         that name, see "cvcli config".
         """
-        _run(load_chain(expanded(chain, presets)), paths, options)
+        _refuse_words(chain, paths or [])
+        _run(load_chain(chain, presets), paths, options)
 
     chain = inspect.Parameter(
         "chain",
@@ -97,6 +98,23 @@ def run_command(presets: Mapping[str, str]) -> Callable[..., None]:
         ],
     )
     return _signed(run, [chain])
+
+
+def _refuse_words(chain: str, paths: list[str]) -> None:
+    """Refuse a first path that can be nothing but a part of the chain, which lacks its quotes."""
+    word = paths[0] if len(paths) > 1 else ""
+    if not word.strip() or os.path.lexists(word):
+        return
+    known, last = names(), chain.rpartition("|")[2].strip().replace("-", "_")
+    if word.split()[0].replace("-", "_") in known:
+        meant = f"{chain} | {word}"
+    else:
+        bare = operator_named(last).positional if last in known else None
+        if bare is None or not _is_meant(bare, word):
+            return
+        meant = f"{chain} {word}"
+    message, tip = quote_chain(meant)
+    raise UsageError(f"run: {message}", tip)
 
 
 def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Callable[..., None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import platform
@@ -27,6 +28,7 @@ from cvcli.cli.options import Wishes, nbytes
 from cvcli.codecs import DEFAULT_MAX_PIXELS
 from cvcli.core.chain import Chain
 from cvcli.devices.cpu import cpu_threads
+from cvcli.devices.find import EVERY_GPU, parse_device
 from cvcli.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -34,11 +36,15 @@ from cvcli.errors import (
     EXIT_PIPE,
     EXIT_TERMINATED,
     CvcliError,
+    DeviceError,
     LostClusterError,
     UsageError,
 )
 
 _LEAST_MEMORY = 10**6
+_DEVICES = ("auto", "cpu", "cuda", "cuda:N", "cuda:all")
+# What others call them.
+_GPU = {"gpu": "cuda", "nvidia": "cuda", "all": "cuda:all", "gpu:all": "cuda:all"}
 # Threads where each file is waited for across a network, on however few cores.
 _WAITING = 16
 
@@ -128,7 +134,7 @@ def _care(wishes: Wishes) -> Care:
 
 def _options(wishes: Wishes) -> Options:
     return Options(
-        device=wishes.device,
+        device=_device(wishes.device),
         codec=wishes.codec,
         batch_size=wishes.batch_size,
         streams=wishes.streams,
@@ -142,6 +148,18 @@ def _options(wishes: Wishes) -> Options:
         max_errors=wishes.max_errors,
         max_memory=_max_memory(wishes.max_memory),
     )
+
+
+def _device(name: str) -> str:
+    try:
+        if name != EVERY_GPU:
+            parse_device(name)
+    except DeviceError:
+        near = difflib.get_close_matches(_GPU.get(name.lower(), name.lower()), _DEVICES, 1, 0.7)
+        tip = f"did you mean {near[0]}?" if near else None
+        listed = f"{', '.join(_DEVICES[:-1])} or {_DEVICES[-1]}"
+        raise UsageError(f"--device must be {listed}, got {name!r}", tip) from None
+    return name
 
 
 def _max_memory(text: str | None) -> int | None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cvcli.cli.console import Screen, say
+from cvcli.cli.typed import Command
 from cvcli.errors import EXIT_FAILED, UsageError
 
 
@@ -15,7 +16,7 @@ def reports_app() -> typer.Typer:
     """Return the commands on reports."""
     app = typer.Typer(no_args_is_help=True, help="Put reports together.")
     app.callback()(_reports)
-    app.command("merge", no_args_is_help=True)(merge)
+    app.command("merge", cls=Command, no_args_is_help=True)(merge)
     return app
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any, Literal, get_args, get_origin
 
 import typer
 
 from cvcli.cli.options import parameters
 from cvcli.errors import UsageError
+from cvcli.ops import names, operator_named, operators
 
 # The class of whatever Typer raises for a bad command line, wherever its version keeps it.
 Refusal: Any = typer.BadParameter.__mro__[2]
@@ -19,7 +22,8 @@ Refusal: Any = typer.BadParameter.__mro__[2]
 def usage_error(error: Any, words: Sequence[str], commands: Iterable[str]) -> UsageError:
     """Return a refusal of Typer's in this program's own words; ``words`` are what was typed."""
     context = getattr(error, "ctx", None)
-    command = context.info_name if context is not None and context.parent else None
+    # Without the program's own name, as in "report merge".
+    command = context.command_path.partition(" ")[2] if context is not None else ""
     message, tip = _told(error, words, context, commands)
     return UsageError(f"{command}: {message}" if command else message, tip)
 
@@ -29,27 +33,77 @@ def _told(
 ) -> tuple[str, str | None]:
     kind, text = type(error).__name__, error.format_message()
     if kind == "NoSuchOption":
-        return _no_such_option(error.option_name, context)
+        return _no_such_option(error.option_name, words, context)
     if kind == "MissingParameter" and error.param is not None:
         return f"{_named(error.param)} must be given", _help(context)
     if kind == "BadOptionUsage":
-        return f"{error.option_name} must have a value", _help(context)
+        takes = "takes no value" if "does not take" in text else "must have a value"
+        return f"{error.option_name} {takes}", _help(context)
     if kind == "BadParameter" and error.param is not None:
         return _bad_value(error, words)
     quoted = re.search(r"'([^']*)'", text)
     if text.startswith("No such command") and quoted:
-        near = _near(quoted[1], commands)
-        return f"there is no command {quoted[1]!r}", near or "cvcli --help lists them"
+        own = getattr(context.command, "commands", None) if context.parent else None
+        near = _near(quoted[1], commands if own is None else own)
+        return (
+            f"there is no command {quoted[1]!r}",
+            near or f"{context.command_path} --help lists them",
+        )
     extra = re.fullmatch(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text)
     if extra:
         return f"takes no more words, got {extra[1]!r}", _help(context)
     return text[:1].lower() + text[1:].rstrip("."), _help(context)
 
 
-def _no_such_option(option: str, context: Any) -> tuple[str, str | None]:
-    options = [name for param in context.command.params for name in param.opts] if context else []
-    near = _near(option, [name for name in options if name.startswith("--")])
-    return f"there is no option {option!r}", near or _help(context)
+def _no_such_option(option: str, words: Sequence[str], context: Any) -> tuple[str, str | None]:
+    if context is not None and context.info_name == "run":
+        chain = unquoted_chain(words[words.index("run") + 1 :], option)
+        if chain is not None:
+            return quote_chain(chain)
+        if any(option == p.option for operator in operators() for p in operator.parameters):
+            return f"there is no option {option!r}", "options of a step stand in the chain's quotes"
+    options = (
+        [name for param in context.command.params for name in (*param.opts, *param.secondary_opts)]
+        if context is not None
+        else []
+    )
+    # A word such as -axis is read as short options, -a being the first of them.
+    whole = next((word for word in words if word.startswith(option) and len(word) > 2), option)
+    option = option if option.startswith("--") else whole.partition("=")[0]
+    near = difflib.get_close_matches(
+        option.lstrip("-").lower(), [name[2:] for name in options if name.startswith("--")], 1
+    )
+    tip = f"did you mean --{near[0]}?" if near and len(option) > 2 else _help(context)
+    return f"there is no option {option!r}", tip
+
+
+def unquoted_chain(words: Sequence[str], option: str) -> str | None:
+    """Return the chain that was meant where an ``option`` of its operators stands outside of it.
+
+    That is so in ``run flip --axis -1 in out``, without quotes. None for another mistake.
+    """
+    kinds: dict[str, str] = {}
+    meant, known = "", False
+    rest = iter(words)
+    for word in rest:
+        name = word.rpartition("|")[2].split()[:1]
+        bare = word.partition("=")[0]
+        if not word.startswith("-") and name and name[0].replace("-", "_") in names():
+            kinds = {p.option: p.kind for p in operator_named(name[0]).parameters}
+            meant += f" | {word}" if meant else word
+        elif bare in kinds:
+            known |= bare == option
+            meant += f" {word}"
+            if bare == word and kinds[word] != "flag":
+                meant += "".join(f" {shlex.quote(value)}" for value in islice(rest, 1))
+        elif meant:
+            break
+    return meant if known else None
+
+
+def quote_chain(chain: str) -> tuple[str, str]:
+    """Return what is wrong with a chain in several words, and how it is put right."""
+    return "the chain must be one word, in quotes", f'for example: cvcli run "{chain}" in/ out/'
 
 
 def _bad_value(error: Any, words: Sequence[str]) -> tuple[str, str | None]:

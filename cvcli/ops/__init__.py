@@ -2,10 +2,12 @@
 
 from cvcli.ops._grammar import load_chain, parse_chain, with_flags
 from cvcli.ops._operator import Operator
+from cvcli.ops._readers import flag_value
 from cvcli.ops._registry import names, operator_named, operators
 
 __all__ = [
     "Operator",
+    "flag_value",
     "load_chain",
     "names",
     "operator_named",

@@ -38,13 +38,16 @@ _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 FLAG_WORDS = (*_ON, *_OFF)
 
 
+def flag_value(word: str) -> bool | None:
+    """Return what a word for on or off means, in any case of letters; None for other words."""
+    return word.lower() in _ON if word.lower() in FLAG_WORDS else None
+
+
 def _read_flag(parameter: Parameter, value: Any) -> bool:
-    word = value.lower() if isinstance(value, str) else value
-    if isinstance(word, bool | str) and word in (True, *_ON):
-        return True
-    if isinstance(word, bool | str) and word in (False, *_OFF):
-        return False
-    raise parameter.fail("on or off", value)
+    given = flag_value(value) if isinstance(value, str) else value
+    if not isinstance(given, bool):
+        raise parameter.fail("on or off", value)
+    return given
 
 
 def _read_geometry(parameter: Parameter, value: Any) -> str:
