@@ -13,7 +13,7 @@ from test_metadata import run
 from within import cvcli
 
 import cvcli as api
-from cvcli.errors import ParameterError, UsageError
+from cvcli.errors import CopyError, ParameterError, UsageError
 from cvcli.ops import load_chain
 
 DEVICE = "--device must be auto, cpu, cuda, cuda:N or cuda:all, got "
@@ -193,16 +193,64 @@ def test_a_chain_goes_to_another_process_and_comes_back_the_same():
         np.testing.assert_array_equal(api.apply(other, image).numpy(), wanted)
 
 
-def test_copies_of_tensors():
+def test_copies_of_tensors(device):
     array = noise((20, 30, 3), "uint8")
-    tensor = api.as_tensor(array, "HWC")
+    tensor = api.as_tensor(array, "HWC").to(device)
     other = copy.deepcopy(tensor)
-    before = array.copy()
-    array[:] = 0
+    before = tensor.numpy()
+    api.invert(other, out=tensor).buffer.synchronize()
     np.testing.assert_array_equal(other.numpy(), before)
+    assert (other.device, other.layout, other.shape) == (tensor.device, "HWC", (20, 30, 3))
     assert copy.copy(tensor) is tensor
-    with pytest.raises(TypeError, match="can't be pickled"):
+    with pytest.raises(CopyError, match="tensor: can't be pickled") as caught:
         pickle.dumps(tensor)
+    assert ".numpy()" in caught.value.tip
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(24).reshape(2, 3, 4),
+        np.ones((2, 3), bool),
+        np.arange(420, dtype="u1").reshape(2, 3, 5, 7, 2),
+        np.arange(72, dtype="u1").reshape(4, 6, 3)[::2, ::-1],
+        np.zeros((0, 3), np.float32),
+        np.arange(3),
+    ],
+    ids=lambda array: f"{array.dtype}{array.shape}",
+)
+def test_copies_of_tensors_that_no_operator_takes(array):
+    tensor = api.as_tensor(array)
+    other = copy.deepcopy({"one": tensor})["one"]
+    assert (other.layout, other.dtype) == (tensor.layout, array.dtype)
+    assert other.is_packed and not np.shares_memory(np.asarray(other), array)
+    np.testing.assert_array_equal(np.asarray(other), array)
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_what_is_tied_to_the_process_is_not_copied(way, device):
+    stream = api.Stream(device)
+    source = api.as_tensor(noise((4, 5, 3), "uint8")).to(device)
+    with api.capture(device=device) as graph:
+        out = api.invert(source)
+    for name, one in (("stream", stream), ("event", stream.record()), ("graph", graph)):
+        with pytest.raises(CopyError, match=f"{name}: can't be copied or pickled") as caught:
+            way(one)
+        assert isinstance(caught.value, api.CvcliError) and caught.value.tip
+        assert repr(one).startswith(f"<cvcli.{name.title()} {device} ")
+    # They work on as if nobody had asked.
+    graph.launch(stream)
+    stream.sync()
+    np.testing.assert_array_equal(out.numpy(), 255 - source.numpy())
+
+
+def test_objects_say_what_they_are():
+    chain = api.parse_chain("resize 50%|flip --axis 1  # mirrored")
+    assert repr(chain) == "<cvcli.Chain resize 50% | flip --axis 1>"
+    assert api.parse_chain(str(chain)) == chain
+    assert repr(api.flip) == "<cvcli.flip(src, axis, stream, out)>"
+    with pytest.raises(UsageError, match="chain: must be a text, got int"):
+        api.parse_chain(3)
 
 
 def test_every_error_can_be_caught_by_one_name():

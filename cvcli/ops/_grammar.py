@@ -44,6 +44,8 @@ def parse_chain(
 
     ``where`` names the file in errors, ``presets`` are chains by name. Raises `UsageError`.
     """
+    if not isinstance(text, str):
+        raise UsageError(f"chain: must be a text, got {type(text).__name__}")
     return Chain(tuple(_parsed(text, where, presets, ())))
 
 
