@@ -85,7 +85,7 @@ def split(paths: list[str], wishes: Wishes) -> tuple[list[Place], Place | None]:
 
 def plan_and_ends(request: Request) -> tuple[Plan, Ends]:
     """Return the plan of a request, and where its images come from and go to."""
-    if request.output == STDIO and not request.wishes.dry_run:
+    if request.output == STDIO and not (request.wishes.dry_run or request.wishes.explain):
         _refuse_terminal(sys.stdout, "binary data is not written to a terminal", "| or >")
     if STDIO in request.inputs:
         return _from_stdin(request)
@@ -103,7 +103,7 @@ def _sink(request: Request, *, single: bool) -> Sink:
     if wishes.check:
         return CheckSink()
     if request.output == STDIO:
-        descriptor = 1 if wishes.dry_run else sys.stdout.fileno()
+        descriptor = 1 if wishes.dry_run or wishes.explain else sys.stdout.fileno()
         return PipeSink(descriptor) if single else TarSink(descriptor)
     return FileSink(
         overwrite=wishes.overwrite or wishes.if_newer or wishes.in_place,
@@ -145,8 +145,9 @@ def _stdin() -> Any:
 def _from_tar(request: Request, stream: Any, output: Place) -> tuple[Plan, Ends]:
     from cvcli.batch.feed import Feed
 
-    if request.wishes.dry_run:
-        raise UsageError("--dry-run: a tar from stdin is known only once it is read")
+    for option, given in (("dry-run", request.wishes.dry_run), ("explain", request.wishes.explain)):
+        if given:
+            raise UsageError(f"--{option}: a tar from stdin is known only once it is read")
     rules = Rules(**request.rules)
     if output == STDIO and (rules.replaces or rules.skip_existing or rules.check):
         raise UsageError("-: has no outputs to be looked at")

@@ -61,6 +61,9 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
 
         prepare(wishes.cluster)
     options = _options(wishes)
+    if wishes.explain and output != STDIO and not _decides(wishes):
+        # What is there already has nothing to do with how the chain runs.
+        wishes = replace(wishes, overwrite=True)
     request = Request(
         chain,
         inputs,
@@ -85,8 +88,7 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     if wishes.explain:
         from cvcli.cli.explain import print_explained
 
-        auto_orient = options.care.auto_orient
-        print_explained(plan, chain, request.threads, request.max_pixels, auto_orient=auto_orient)
+        print_explained(plan, chain, options, ends, request.threads, request.max_pixels)
         return EXIT_OK
     if wishes.cluster is not None:
         from cvcli.batch.cluster import refuse_ends
@@ -101,6 +103,11 @@ def _shard(wishes: Wishes, inputs: list[Place]) -> Shard | None:
     if wishes.shard is not None and STDIO in inputs:
         raise UsageError("--shard: jobs can't share what comes through stdin")
     return None if wishes.shard is None else Shard.parse(wishes.shard)
+
+
+def _decides(wishes: Wishes) -> bool:
+    """Return whether it was said what becomes of outputs that exist."""
+    return wishes.skip_existing or wishes.if_newer or wishes.in_place or wishes.check
 
 
 def _is_far(plan: Plan) -> bool:
