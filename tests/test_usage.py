@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import re
 import shlex
 from pathlib import Path
 
@@ -26,8 +27,9 @@ WRONG = {
     "flip -axis 1 a b": ("flip: there is no option '-axis'", "did you mean --axis?"),
     "flip --axis 1 -x a b": (
         "flip: there is no option '-x'",
-        "cvcli flip --help shows what there is",
+        "its options are --axis; cvcli flip --help shows more",
     ),
+    "invert -x a b": ("invert: there is no option '-x'", "cvcli invert --help shows what there is"),
     "flip --axis 1 --fail-on nonne a b": (
         "flip: --fail-on must be one of none, truncated, error, warning, got 'nonne'",
         "did you mean none?",
@@ -51,6 +53,40 @@ WRONG = {
         "did you mean --quiet?",
     ),
     "reporrt a b": ("there is no command 'reporrt'", "did you mean report?"),
+    "version": ("there is no command 'version'", "did you mean --version?"),
+    "mirror a b": ("there is no command 'mirror'", "did you mean flip?"),
+    "grayscale a b": ("there is no command 'grayscale'", "did you mean cvtcolor?"),
+    "blur a b": (
+        "there is no command 'blur'",
+        "did you mean averageblur, gaussian or median-blur?",
+    ),
+    "flip 1 a b": ("flip: --axis must be given", "did you mean --axis 1?"),
+    "rotate -90 a b": ("rotate: there is no option '-90'", "did you mean --angle -90?"),
+    "morphology --op open a b": (
+        "morphology: there is no option '--op'",
+        "its options are --operation, --size, --iterations, --border, --value; "
+        "cvcli morphology --help shows more",
+    ),
+    "cvtcolor --code rgb2grey a b": (
+        "cvtcolor: code must be one of 56 words, got 'rgb2grey'",
+        "did you mean rgb2gray?",
+    ),
+    "resize 50 a b": (
+        "resize: geometry must be a size such as 640x480, 640x, x480, 50% or 640x480>, got '50'",
+        "did you mean 50x, x50 or 50%?",
+    ),
+    "resize / b": (
+        "resize: GEOMETRY must be given in front of the inputs, or --width or --height or --scale",
+        "for example: cvcli resize 50% --filter box in/ out/",
+    ),
+    "flip --axis 1 a": (
+        "an input and an output must be given, as in INPUT... OUTPUT, got only 'a'",
+        "for example: cvcli flip --axis 1 in/ out/",
+    ),
+    "invert --in-place": (
+        "an input must be given, as in INPUT...",
+        "for example: cvcli invert in/ --in-place",
+    ),
     "flipp a b": ("there is no command 'flipp'", "did you mean flip?"),
     "xyzzy a b": ("there is no command 'xyzzy'", "cvcli --help lists them"),
     "--versionn": ("there is no option '--versionn'", "did you mean --version?"),
@@ -115,6 +151,31 @@ def test_a_chain_without_quotes_is_told(words, meant, tmp_path, monkeypatch):
         f'tip: for example: cvcli run "{meant}" in/ out/',
     ]
     api.parse_chain(meant)
+
+
+def test_a_chain_in_the_place_of_a_command_is_told():
+    done = cvcli("flip --axis 1", "in", "out", code=2)
+    assert done.stderr.splitlines() == [
+        "cvcli: there is no command 'flip --axis 1'",
+        'tip: for example: cvcli run "flip --axis 1" in/ out/',
+    ]
+    done = cvcli("run", "invert | flip --axis 1", "in", code=2)
+    assert done.stderr.splitlines()[1:] == [
+        'tip: for example: cvcli run "invert | flip --axis 1" in/ out/'
+    ]
+
+
+@pytest.mark.parametrize(
+    "words", ["help", "help flip", "help run", "help report merge", "help ops"]
+)
+def test_help_can_be_asked_for_by_a_word(words):
+    shown = cvcli(*words.split()).stdout.decode()
+    usage = f"Usage: cvcli {words[5:]}".strip()
+    assert usage in shown and shown == cvcli(*words.split()[1:], "--help").stdout.decode()
+    # Neither Python's types nor the opposites of flags are of use to who reads it.
+    assert not re.search(
+        r"<(bool|str|int range|list.*)>|--no-(?!auto-orient|expand|antialias)", shown
+    )
 
 
 def test_an_option_that_no_step_before_it_takes_is_not_guessed_at():

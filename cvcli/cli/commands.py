@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
+from cvcli.cli.meant import quote_chain, suits
 from cvcli.cli.options import Paths, Wishes, parameters
-from cvcli.cli.usage import quote_chain
 from cvcli.core.chain import Chain
-from cvcli.errors import ParameterError, UsageError
+from cvcli.errors import UsageError
 from cvcli.ops import Operator, load_chain, names, operator_named
 from cvcli.ops._params import Parameter
 
@@ -36,12 +36,31 @@ def operator_command(operator: Operator) -> Callable[..., None]:
         given = {name: value for name, value in values.items() if value is not None}
         if bare is not None and paths:
             excluded = _is_excluded(bare, given, operator.exclusive)
+            if not excluded and os.path.lexists(paths[0]) and not suits(bare, paths[0]):
+                raise _lacking(operator, bare)
             if not excluded or _is_meant(bare, paths[0]):
                 given[bare.name], *paths = paths
         _run(Chain((operator.step(**given),)), paths, options)
 
     options = [_option(p) for p in named]
     return _signed(command, options if bare is None else [_paths_after(bare), *options])
+
+
+def _lacking(operator: Operator, bare: Parameter) -> UsageError:
+    instead = [a if b == bare.name else b for a, b in operator.exclusive if bare.name in (a, b)]
+    options = " or ".join(f"--{name.replace('_', '-')}" for name in instead)
+    return UsageError(
+        f"{operator.command}: {bare.option} must be given in front of the inputs, or {options}",
+        tip=f"for example: cvcli {example(operator)}",
+    )
+
+
+def example(operator: Operator) -> str:
+    """Return a command line that works as it stands."""
+    bare = operator.positional
+    short = (case for case in operator.cases if bare is not None and bare.name in case)
+    case = next(short, operator.cases[0] if operator.cases else {})
+    return f"{operator.step(**case)} in/ out/"
 
 
 def _is_excluded(
@@ -52,11 +71,7 @@ def _is_excluded(
 
 def _is_meant(bare: Parameter, word: str) -> bool:
     """Return whether a word can be nothing but the operator's own, whatever options say."""
-    try:
-        bare.check(word)
-    except ParameterError:
-        return False
-    return not os.path.lexists(word)
+    return suits(bare, word) and not os.path.lexists(word)
 
 
 def _paths_after(bare: Parameter) -> inspect.Parameter:

@@ -67,16 +67,23 @@ class Request:
         return measure_of(self.chain, self.max_pixels, upright, frame)
 
 
-def split(paths: list[str], wishes: Wishes) -> tuple[list[Place], Place | None]:
-    """Return the inputs and the output, None for ``--in-place``; `UsageError` if any is lacking."""
+def split(paths: list[str], wishes: Wishes, chain: Chain) -> tuple[list[Place], Place | None]:
+    """Return the inputs and the output, None for ``--in-place``; `UsageError` if any is lacking.
+
+    The ``chain`` is for the example in the error.
+    """
     if "" in paths:
         raise UsageError("an empty path was given", tip="is a variable of your shell unset?")
     count = len(paths) + (wishes.files_from is not None)
     if count < (1 if wishes.in_place else 2):
-        wanted = "an input" if wishes.in_place else "an input and an output"
+        wanted, form = "an input and an output", "INPUT... OUTPUT"
+        if wishes.in_place:
+            wanted, form = "an input", "INPUT..."
+        got = f", got only {paths[0]!r}" if paths else ""
+        command = f'run "{chain}"' if len(chain) > 1 else str(chain)
         raise UsageError(
-            f"{wanted} must be given, as in INPUT... OUTPUT",
-            tip="for example: cvcli flip --axis -1 in/ out/",
+            f"{wanted} must be given, as in {form}{got}",
+            tip=f"for example: cvcli {command} in/{' --in-place' if wishes.in_place else ' out/'}",
         )
     if wishes.in_place:
         return [place(path) for path in paths], None

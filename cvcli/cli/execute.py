@@ -54,7 +54,7 @@ Reports = tuple[Place | None, Place | None]
 
 def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     """Plan and run what was asked for; return the exit code."""
-    inputs, output = split(paths, wishes)
+    inputs, output = split(paths, wishes, chain)
     shard = _shard(wishes, inputs)
     if wishes.cluster is not None:
         from cvcli.batch.early import prepare

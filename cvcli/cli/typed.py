@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from cvcli.cli.console import say
 from cvcli.errors import UsageError
@@ -45,13 +45,7 @@ class Command(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, without the opposites of flags and Python's names of types."""
         for param in self.get_params(ctx):
-            shown: Any = param
-            if shown.param_type_name == "argument":
-                shown.display_type = lambda *_: ""
-            elif shown.is_flag:
-                shown.secondary_opts, shown.metavar = [], ""
-            elif shown.metavar is None and getattr(shown, "min", None) is not None:
-                shown.metavar = "N"
+            _show_plainly(param)
         super().format_help(ctx, formatter)
 
     def _refuse_nothing(self, ctx: Any) -> None:
@@ -63,6 +57,30 @@ class Command(TyperCommand):
         listed = f"{', '.join(first)} and {last}" if first else last
         tip = f"{ctx.command_path} --help shows what there is"
         raise UsageError(f"{_path(ctx)}: {listed} must be given", tip=tip)
+
+
+class Group(TyperGroup):
+    """Commands under one name, with the help of `Command`."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, without Python's names of types."""
+        for param in self.get_params(ctx):
+            _show_plainly(param)
+        super().format_help(ctx, formatter)
+
+
+def flowing(text: str) -> str:
+    """Return a description whose paragraphs are a line each, to be broken as there is room."""
+    return "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
+
+
+def _show_plainly(param: Any) -> None:
+    if param.param_type_name == "argument":
+        param.display_type = lambda *_: ""
+    elif param.is_flag:
+        param.secondary_opts, param.metavar = [], ""
+    elif param.metavar is None and getattr(param, "min", None) is not None:
+        param.metavar = "N"
 
 
 def opposite(option: str) -> str:

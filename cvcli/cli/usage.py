@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Any, Literal, get_args, get_origin
 
 import typer
 
+from cvcli.cli.meant import is_chain, own_options, quote_chain, unquoted_chain, value_tip
 from cvcli.cli.options import parameters
 from cvcli.errors import UsageError
-from cvcli.ops import names, operator_named, operators
+from cvcli.ops import meant_by, operators
 
 # The class of whatever Typer raises for a bad command line, wherever its version keeps it.
 Refusal: Any = typer.BadParameter.__mro__[2]
@@ -35,7 +34,9 @@ def _told(
     if kind == "NoSuchOption":
         return _no_such_option(error.option_name, words, context)
     if kind == "MissingParameter" and error.param is not None:
-        return f"{_named(error.param)} must be given", _help(context)
+        given = [word for word in words[1:] if not word.startswith("-")]
+        tip = value_tip(context.info_name, given[0]) if given else None
+        return f"{_named(error.param)} must be given", tip or _help(context)
     if kind == "BadOptionUsage":
         takes = "takes no value" if "does not take" in text else "must have a value"
         return f"{error.option_name} {takes}", _help(context)
@@ -43,67 +44,47 @@ def _told(
         return _bad_value(error, words)
     quoted = re.search(r"'([^']*)'", text)
     if text.startswith("No such command") and quoted:
-        own = getattr(context.command, "commands", None) if context.parent else None
-        near = _near(quoted[1], commands if own is None else own)
-        return (
-            f"there is no command {quoted[1]!r}",
-            near or f"{context.command_path} --help lists them",
-        )
+        return f"there is no command {quoted[1]!r}", _command_tip(quoted[1], context, commands)
     extra = re.fullmatch(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text)
     if extra:
         return f"takes no more words, got {extra[1]!r}", _help(context)
     return text[:1].lower() + text[1:].rstrip("."), _help(context)
 
 
+def _command_tip(word: str, context: Any, commands: Iterable[str]) -> str:
+    listed = f"{context.command_path} --help lists them"
+    if context.parent:
+        return _near(word, context.command.commands) or listed
+    if is_chain(word):
+        return quote_chain(word)[1]
+    return meant_by(word, [*commands, "--version"]) or listed
+
+
 def _no_such_option(option: str, words: Sequence[str], context: Any) -> tuple[str, str | None]:
-    if context is not None and context.info_name == "run":
+    command = "" if context is None else context.info_name
+    if command == "run":
         chain = unquoted_chain(words[words.index("run") + 1 :], option)
         if chain is not None:
             return quote_chain(chain)
         if any(option == p.option for operator in operators() for p in operator.parameters):
             return f"there is no option {option!r}", "options of a step stand in the chain's quotes"
-    options = (
-        [name for param in context.command.params for name in (*param.opts, *param.secondary_opts)]
-        if context is not None
-        else []
-    )
     # A word such as -axis is read as short options, -a being the first of them.
     whole = next((word for word in words if word.startswith(option) and len(word) > 2), option)
     option = option if option.startswith("--") else whole.partition("=")[0]
-    near = difflib.get_close_matches(
-        option.lstrip("-").lower(), [name[2:] for name in options if name.startswith("--")], 1
-    )
-    tip = f"did you mean --{near[0]}?" if near and len(option) > 2 else _help(context)
-    return f"there is no option {option!r}", tip
+    return f"there is no option {option!r}", _option_tip(option, context)
 
 
-def unquoted_chain(words: Sequence[str], option: str) -> str | None:
-    """Return the chain that was meant where an ``option`` of its operators stands outside of it.
-
-    That is so in ``run flip --axis -1 in out``, without quotes. None for another mistake.
-    """
-    kinds: dict[str, str] = {}
-    meant, known = "", False
-    rest = iter(words)
-    for word in rest:
-        name = word.rpartition("|")[2].split()[:1]
-        bare = word.partition("=")[0]
-        if not word.startswith("-") and name and name[0].replace("-", "_") in names():
-            kinds = {p.option: p.kind for p in operator_named(name[0]).parameters}
-            meant += f" | {word}" if meant else word
-        elif bare in kinds:
-            known |= bare == option
-            meant += f" {word}"
-            if bare == word and kinds[word] != "flag":
-                meant += "".join(f" {shlex.quote(value)}" for value in islice(rest, 1))
-        elif meant:
-            break
-    return meant if known else None
-
-
-def quote_chain(chain: str) -> tuple[str, str]:
-    """Return what is wrong with a chain in several words, and how it is put right."""
-    return "the chain must be one word, in quotes", f'for example: cvcli run "{chain}" in/ out/'
+def _option_tip(option: str, context: Any) -> str | None:
+    if context is None:
+        return None
+    names = [
+        name for param in context.command.params for name in (*param.opts, *param.secondary_opts)
+    ]
+    long = [name[2:] for name in names if name.startswith("--")]
+    near = difflib.get_close_matches(option.lstrip("-").lower(), long, 1)
+    if near and len(option) > 2:
+        return f"did you mean --{near[0]}?"
+    return value_tip(context.info_name, option) or own_options(context.info_name) or _help(context)
 
 
 def _bad_value(error: Any, words: Sequence[str]) -> tuple[str, str | None]:

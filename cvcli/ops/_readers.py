@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from cvcli.ops._params import Parameter
 
 
+# More words than this make a sentence that nobody reads to its end.
+_MANY = 12
+
+
 def _read_integer(parameter: Parameter, value: Any) -> int:
     try:
         number = int(value) if isinstance(value, str) else value
@@ -52,7 +56,9 @@ def _read_flag(parameter: Parameter, value: Any) -> bool:
 
 def _read_geometry(parameter: Parameter, value: Any) -> str:
     if not isinstance(value, str) or not is_geometry(value):
-        raise parameter.fail("a size such as 640x480, 640x, x480, 50% or 640x480>", value)
+        bare = isinstance(value, str) and value.isdecimal()
+        tip = f"did you mean {value}x, x{value} or {value}%?" if bare else None
+        raise parameter.fail("a size such as 640x480, 640x, x480, 50% or 640x480>", value, tip)
     return value
 
 
@@ -61,8 +67,10 @@ def _read_choice(parameter: Parameter, value: Any) -> str:
     word = value.__name__ if isinstance(value, type) else value
     if (str(word) if isinstance(word, int) else word) not in parameter.choices:
         near = difflib.get_close_matches(str(word), parameter.choices, 1)
-        tip = f"did you mean {near[0]}?" if near else None
-        raise parameter.fail(f"one of {', '.join(parameter.choices)}", value, tip)
+        tip, listed = f"did you mean {near[0]}?" if near else None, ", ".join(parameter.choices)
+        if len(parameter.choices) > _MANY:
+            tip, listed = tip or f"there are {listed}", f"{len(parameter.choices)} words"
+        raise parameter.fail(f"one of {listed}", value, tip)
     return str(word)
 
 
