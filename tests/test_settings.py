@@ -77,6 +77,7 @@ def test_a_choice_on_the_line_drops_the_other_choices_of_the_file(here):
         ("format = 3.5", "format: must be a text, got 3.5"),
         ("presets = 3", "presets must be a table of chains"),
         ("[presets]\na = 3", "preset a must be a text, got 3"),
+        ("[presets]\n'a b' = 'invert'", "a preset must be named by one word, got 'a b'"),
         ("x = = 3", "cvcli.toml: "),
     ],
 )
@@ -97,6 +98,8 @@ def test_a_file_that_is_wrong_is_named(here, text, said):
         ("thread = 3", "did you mean threads?"),
         ("[preset]\na = 'invert'", "did you mean presets?"),
         ("in-place = true", "it can be given on the command line only"),
+        ("axis = 1", "what operators take stands in a preset: cvcli run :NAME"),
+        ("median-blur = 3", "what operators take stands in a preset: cvcli run :NAME"),
     ],
 )
 def test_a_key_that_is_wrong_is_answered_with_the_right_one(here, text, tip):
@@ -106,6 +109,14 @@ def test_a_key_that_is_wrong_is_answered_with_the_right_one(here, text, tip):
     table = text.replace("[preset]", "[tool.cvcli.preset]")
     Path("pyproject.toml").write_text(f"[tool.cvcli]\n{table}")
     assert cvcli(*FLIP, "in", "out").stderr.splitlines()[1:] == [f"tip: {tip}"]
+
+
+def test_the_file_holds_no_table_of_its_own_name():
+    Path("cvcli.toml").write_text("[tool.cvcli]\nthreads = 2\n")
+    done = cvcli(*FLIP, "in", "out")
+    assert "there is no option 'tool'" in done.stderr and "without [tool.cvcli]" in done.stderr
+    Path("cvcli.toml").write_text("threads = 2\n")
+    assert cvcli("config").stdout.startswith("threads = 2  (")
 
 
 def test_a_flag_of_the_file_can_be_taken_back(here):
@@ -220,12 +231,21 @@ def test_sizes_that_are_none(text):
         ("cvcli flip --skip", 2, "--skip-existing"),
         ("cvcli flip --axis 1 --thr", 4, "--threads"),
         ("cvcli crop --gravity cen", 3, "center"),
+        ("cvcli flip --device cu", 3, "cuda:all"),
+        ("cvcli ops inv", 2, "invert"),
     ],
 )
 def test_shells_are_told_what_may_follow(words, at, offered):
     asked = {"_CVCLI_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
     done = cvcli(env=asked)
     assert offered in done.stdout.split() and done.stderr == ""
+
+
+def test_shells_are_told_of_a_flag_once():
+    asked = {"_CVCLI_COMPLETE": "complete_bash", "COMP_WORDS": "cvcli flip --", "COMP_CWORD": "2"}
+    offered = cvcli(env=asked).stdout.split()
+    assert "--overwrite" in offered and "--no-auto-orient" in offered
+    assert not {"--no-overwrite", "--auto-orient"} & set(offered)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

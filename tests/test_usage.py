@@ -153,6 +153,19 @@ def test_a_chain_without_quotes_is_told(words, meant, tmp_path, monkeypatch):
     api.parse_chain(meant)
 
 
+def test_an_output_given_with_in_place_leaves_the_inputs_alone(gray):
+    before = gray.read_bytes()
+    done = cvcli("flip", "--axis", "1", "gray.png", "out", "--in-place", code=2)
+    assert done.stderr.splitlines() == [
+        "cvcli: out: no such file, and --in-place takes no OUTPUT",
+        "tip: leave out the output, or --in-place to keep the inputs as they are",
+    ]
+    assert gray.read_bytes() == before
+    Path("more").mkdir()
+    cvcli("flip", "--axis", "1", "gray.png", "[mn]ore/*", "--in-place", code=None)
+    assert gray.read_bytes() != before  # a pattern is an input
+
+
 def test_a_chain_in_the_place_of_a_command_is_told():
     done = cvcli("flip --axis 1", "in", "out", code=2)
     assert done.stderr.splitlines() == [

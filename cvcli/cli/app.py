@@ -14,7 +14,7 @@ import typer
 from cvcli.cli.commands import example, operator_command, run_command
 from cvcli.cli.console import emit, print_error, say
 from cvcli.cli.reports import reports_app
-from cvcli.cli.settings import Settings, load_settings
+from cvcli.cli.settings import Settings, load_settings, spelled
 from cvcli.cli.typed import Command, Group, flowing
 from cvcli.cli.usage import Refusal, usage_error
 from cvcli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CvcliError
@@ -141,7 +141,7 @@ def config_command(settings: Settings) -> Callable[[], None]:
     def config() -> None:
         """Show options and presets that the environment or a project's file sets, and where."""
         lines = [
-            f"{name.replace('_', '-')} = {json.dumps(value)}  ({settings.origins[name]})"
+            f"{spelled(name)} = {json.dumps(value)}  ({settings.origins[name]})"
             for name, value in settings.values.items()
         ]
         lines += [f":{name} = {json.dumps(chain)}" for name, chain in settings.presets.items()]
@@ -173,7 +173,12 @@ def _root(
 def list_operators(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     name: Annotated[
-        str | None, typer.Argument(metavar="[OPERATOR]", help="One operator, in full.")
+        str | None,
+        typer.Argument(
+            metavar="[OPERATOR]",
+            help="One operator, in full.",
+            autocompletion=lambda: [name.replace("_", "-") for name in names()],
+        ),
     ] = None,
 ) -> None:
     """List the operators, or describe one."""

@@ -12,8 +12,9 @@ from typing import Any
 from cvcli.batch.files import Stamp, reason
 from cvcli.batch.inputs import Found, listed
 from cvcli.batch.outputs import Size
+from cvcli.batch.patterns import has_magic
 from cvcli.batch.pictures import counted_in
-from cvcli.batch.places import Place, place
+from cvcli.batch.places import Place, Url, place
 from cvcli.batch.plan import STDIO, Plan, make_plan, plan_files
 from cvcli.batch.rules import Rules
 from cvcli.batch.run import Ends
@@ -86,8 +87,20 @@ def split(paths: list[str], wishes: Wishes, chain: Chain) -> tuple[list[Place], 
             tip=f"for example: cvcli {command} in/{' --in-place' if wishes.in_place else ' out/'}",
         )
     if wishes.in_place:
+        _refuse_output(paths)
         return [place(path) for path in paths], None
     return [place(path) for path in paths[:-1]], place(paths[-1])
+
+
+def _refuse_output(paths: list[str]) -> None:
+    """Refuse what is meant as an output: the inputs must not be replaced by mistake."""
+    last = paths[-1] if len(paths) > 1 else ""
+    far = isinstance(place(last), Url)
+    if last and not (far or os.path.lexists(last) or has_magic(last)):
+        raise UsageError(
+            f"{last}: no such file, and --in-place takes no OUTPUT",
+            tip="leave out the output, or --in-place to keep the inputs as they are",
+        )
 
 
 def plan_and_ends(request: Request) -> tuple[Plan, Ends]:

@@ -132,6 +132,7 @@ class Wishes:
         _option(
             metavar="DEVICE",
             panel=_RUNNING,
+            autocompletion=lambda: ["auto", "cpu", "cuda", "cuda:all"],
             help="Where the operators run: auto, cpu, cuda, cuda:N, or cuda:all for all GPUs, "
             "which share the images.",
         ),

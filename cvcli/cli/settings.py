@@ -7,6 +7,7 @@ The command line goes before ``CVCLI_*`` variables, these before the file: ``cvc
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -14,13 +15,19 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from cvcli.cli.options import Wishes
 from cvcli.errors import UsageError
-from cvcli.ops import flag_value
+from cvcli.ops import flag_value, operators
 
 # What decides over single runs; a project must not change files by a forgotten line.
 _NEVER = {"dry_run", "check", "in_place", "backup", "files_from", "null", "base", "shard"}
 _ALIASES = {"threads": "jobs"}
 _DECISIONS = ("overwrite", "skip_existing", "if_newer")
 _ON_THE_LINE = ("--overwrite", "--skip-existing", "--if-newer", "--in-place", "--check")
+
+
+def spelled(name: str) -> str:
+    """Return the option of a value, as it is typed without its dashes."""
+    aliases = {own: alias for alias, own in _ALIASES.items()}
+    return aliases.get(name, name).replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +113,17 @@ def _unknown(message: str, key: str, kinds: dict[str, Any]) -> UsageError:
 
     names = [*(name.replace("_", "-") for name in kinds), *_ALIASES, "presets"]
     near = difflib.get_close_matches(key.replace("_", "-").lower(), names, 1)
-    return UsageError(message, tip=f"did you mean {near[0]}?" if near else None)
+    return UsageError(message, tip=f"did you mean {near[0]}?" if near else _elsewhere(key))
+
+
+def _elsewhere(key: str) -> str | None:
+    """Return where a key belongs that is right in another place."""
+    if key == "tool":
+        return "cvcli.toml holds options without [tool.cvcli] around them"
+    plain = key.replace("-", "_")
+    if any(plain in (one.name, *(p.name for p in one.parameters)) for one in operators()):
+        return "what operators take stands in a preset: cvcli run :NAME"
+    return None
 
 
 def _from_environment(environment: Mapping[str, str]) -> _Found:
@@ -163,4 +180,6 @@ def _presets(path: Path, table: Any) -> dict[str, str]:
     for name, chain in table.items():
         if not isinstance(chain, str):
             raise UsageError(f"{path}: preset {name} must be a text, got {chain!r}")
+        if not re.fullmatch(r"[\w.+-]+", name):
+            raise UsageError(f"{path}: a preset must be named by one word, got {name!r}")
     return dict(table)

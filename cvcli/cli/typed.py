@@ -30,6 +30,10 @@ class Command(TyperCommand):
         """Parse the words, each flag brought to a form that Typer knows."""
         if not args and self.no_args_is_help and not ctx.resilient_parsing:
             self._refuse_nothing(ctx)
+        if ctx.resilient_parsing:
+            # A shell that asks what may follow is told of each flag once.
+            for flag in filter(_is_flag, self.params):
+                flag.secondary_opts = []
         flags = {_long(flag): flag for flag in filter(_is_flag, self.params)}
         end = args.index("--") if "--" in args else len(args)
         plain = [_plain(word, flags, _path(ctx)) for word in args[:end]]
