@@ -185,6 +185,7 @@ def test_help_can_be_asked_for_by_a_word(words):
     shown = cvcli(*words.split()).stdout.decode()
     usage = f"Usage: cvcli {words[5:]}".strip()
     assert usage in shown and shown == cvcli(*words.split()[1:], "--help").stdout.decode()
+    assert words != "help" or "channel order[i] of" in " ".join(re.split(r"[\s│]+", shown))
     # Neither Python's types nor the opposites of flags are of use to who reads it.
     assert not re.search(
         r"<(bool|str|int range|list.*)>|--no-(?!auto-orient|expand|antialias)", shown
@@ -197,6 +198,28 @@ def test_an_option_that_no_step_before_it_takes_is_not_guessed_at():
         "cvcli: run: there is no option '--axis'",
         "tip: options of a step stand in the chain's quotes",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "tip"),
+    [
+        ("rotate 90", "did you mean --angle 90?"),
+        ("rotate --expand -90", "did you mean --angle -90?"),
+        ("rotate sideways", "its options are --angle, --expand, --interp, --border, --value"),
+        ("flip axis=1", "did you mean --axis?"),
+    ],
+)
+def test_a_value_without_its_option_is_told(text, tip):
+    with pytest.raises(UsageError, match="there is no option") as caught:
+        api.parse_chain(text)
+    assert caught.value.tip == tip
+
+
+@pytest.mark.parametrize("other", ["+", ";", "&&", "->"])
+def test_nothing_but_a_bar_parts_steps(other):
+    with pytest.raises(UsageError) as caught:
+        api.parse_chain(f"flip --axis 1 {other} invert")
+    assert str(caught.value) == f"chain: steps must be parted by |, got {other!r}"
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cvcli.cli.meant import quote_chain, suits
+from cvcli.cli.meant import quote_chain
 from cvcli.cli.options import Paths, Wishes, parameters
+from cvcli.cli.typed import flowing
 from cvcli.core.chain import Chain
 from cvcli.errors import UsageError
-from cvcli.ops import Operator, load_chain, names, operator_named
+from cvcli.ops import Operator, load_chain, names, operator_named, suits
 from cvcli.ops._params import Parameter
 
 _WIDEST_METAVAR = 30
@@ -164,7 +165,7 @@ def _option(p: Parameter) -> inspect.Parameter:
     option = typer.Option(
         p.option,
         metavar=metavar,
-        help=p.param.help + limits + listed,
+        help=flowing(p.param.help + limits + listed),
         show_default=p.spelled_default or False,
         autocompletion=lambda: list(p.choices),
         rich_help_panel="Options",

@@ -7,9 +7,8 @@ import shlex
 from collections.abc import Sequence
 from itertools import islice
 
-from cvcli.errors import ParameterError
+from cvcli import ops
 from cvcli.ops import Operator, names, operator_named
-from cvcli.ops._params import Parameter
 
 
 def _operator(word: str) -> Operator | None:
@@ -52,15 +51,11 @@ def quote_chain(chain: str) -> tuple[str, str]:
 
 
 def value_tip(command: str, word: str) -> str | None:
-    """Return a tip on a word that suits what an operator must be given by an option.
-
-    That is so in ``rotate 90 in out``, where ``--angle`` is left out.
-    """
+    """Return a tip on a word that lacks the option in front, as in ``rotate 90 in out``."""
     operator = _operator(command)
-    for p in operator.parameters if operator is not None else ():
-        if p.required and not os.path.lexists(word) and suits(p, word):
-            return f"did you mean {p.option} {word}?"
-    return None
+    if operator is None or os.path.lexists(word):
+        return None
+    return ops.value_tip(operator, word)
 
 
 def own_options(command: str) -> str | None:
@@ -72,12 +67,3 @@ def own_options(command: str) -> str | None:
     if not options:
         return None
     return f"its options are {', '.join(options)}; cvcli {command} --help shows more"
-
-
-def suits(p: Parameter, word: str) -> bool:
-    """Return whether a word can be a parameter's value."""
-    try:
-        p.check(word)
-    except ParameterError:
-        return False
-    return True

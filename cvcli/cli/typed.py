@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -74,8 +75,10 @@ class Group(TyperGroup):
 
 
 def flowing(text: str) -> str:
-    """Return a description whose paragraphs are a line each, to be broken as there is room."""
-    return "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
+    """Return a description for the help: a paragraph is a line, to be broken as there is room."""
+    lines = "\n\n".join(" ".join(part.split("\n")) for part in text.split("\n\n"))
+    # Rich takes words in brackets for markup, as in "order[i]".
+    return re.sub(r"(\[[a-z#/@][^\[]*?\])", r"\\\1", lines)
 
 
 def _show_plainly(param: Any) -> None:

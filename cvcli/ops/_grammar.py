@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from cvcli.core.chain import Chain, Step
-from cvcli.errors import UsageError
+from cvcli.errors import ParameterError, UsageError
 from cvcli.ops._operator import Operator
 from cvcli.ops._params import Parameter
 from cvcli.ops._readers import FLAG_WORDS
@@ -21,6 +21,8 @@ from cvcli.ops._registry import names, operator_named
 
 _NO_PRESETS: Mapping[str, str] = MappingProxyType({})
 _PRESET = "preset "
+# What parts commands elsewhere, and is no value of any parameter.
+_NO_BARS = ("+", ";", ",", "&", "&&", "->", "=>")
 
 
 def load_chain(text: str, presets: Mapping[str, str] = _NO_PRESETS) -> Chain:
@@ -113,6 +115,8 @@ def _preset_tip(name: str, presets: Mapping[str, str]) -> str:
 def parse_step(words: list[str]) -> Step:
     """Return the step of ``[operator, option, value, ...]``."""
     operator = operator_named(words[0])
+    if other := next((word for word in words[1:] if word in _NO_BARS), None):
+        raise UsageError(f"chain: steps must be parted by |, got {other!r}")
     given: dict[str, str] = {}
     rest = iter(with_flags(words[1:], operator.parameters))
     for word in rest:
@@ -149,10 +153,28 @@ def _parameter_named(operator: Operator, option: str) -> str:
         return options[option]
     near = difflib.get_close_matches(option, options, n=1)
     listed = f"its options are {', '.join(options)}" if options else "it takes none"
-    raise UsageError(
-        f"{operator.command}: there is no option {option!r}",
-        tip=f"did you mean {near[0]}?" if near else listed,
-    )
+    meant = f"did you mean {near[0]}?" if near else value_tip(operator, option)
+    raise UsageError(f"{operator.command}: there is no option {option!r}", tip=meant or listed)
+
+
+def value_tip(operator: Operator, word: str) -> str | None:
+    """Return a tip on a word that can be the value of what an operator must be given.
+
+    That is so in ``rotate 90``, where ``--angle`` is left out.
+    """
+    for p in operator.parameters:
+        if p.required and suits(p, word):
+            return f"did you mean {p.option} {word}?"
+    return None
+
+
+def suits(parameter: Parameter, word: str) -> bool:
+    """Return whether a word can be a parameter's value."""
+    try:
+        parameter.check(word)
+    except ParameterError:
+        return False
+    return True
 
 
 def _steps(line: str) -> tuple[list[list[str]], bool]:
