@@ -119,6 +119,17 @@ def test_the_file_holds_no_table_of_its_own_name():
     assert cvcli("config").stdout.startswith("threads = 2  (")
 
 
+def test_what_can_not_be_read_is_said(here, monkeypatch):
+    Path("cvcli.toml").write_bytes(b"\xff\xd8")
+    done = cvcli(*FLIP, "in", "out")
+    assert done.stderr == f"cvcli: {here / 'cvcli.toml'}: must be UTF-8 text\n"
+    Path("gone").mkdir()
+    monkeypatch.chdir(here / "gone")
+    (here / "gone").rmdir()
+    done = cvcli(*FLIP, here / "in", here / "out")
+    assert done.returncode == 2 and done.stderr.startswith("cvcli: the working folder is gone\n")
+
+
 def test_a_flag_of_the_file_can_be_taken_back(here):
     Path("cvcli.toml").write_text("overwrite = true\nquiet = true\nno-auto-orient = true\n")
     assert cvcli(*FLIP, "in", "out").returncode == 0

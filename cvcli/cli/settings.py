@@ -41,7 +41,10 @@ class Settings:
 
 def load_settings(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
     """Return what applies to a command line; `UsageError` names the file or variable at fault."""
-    path, table = _nearest(Path.cwd())
+    try:
+        path, table = _nearest(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError("the working folder is gone", tip="change to one that exists") from None
     presets = table.pop("presets", {})
     found = [_from_file(path, table), _from_environment(environment)]
     if any(_is_decision(word) for word in words):
@@ -85,8 +88,10 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"{path}: can't be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: can't be read ({str(error.strerror).lower()})") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: must be UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {str(error).lower()}") from None
 
 

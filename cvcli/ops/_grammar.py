@@ -34,7 +34,7 @@ def load_chain(text: str, presets: Mapping[str, str] = _NO_PRESETS) -> Chain:
         steps = parse_chain(path.read_text(encoding="utf-8-sig"), str(path), presets).steps
         return Chain(steps, origin=path)
     except OSError as error:
-        raise UsageError(f"{path}: can't be read ({error.strerror})") from None
+        raise UsageError(f"{path}: can't be read ({str(error.strerror).lower()})") from None
     except UnicodeDecodeError:
         raise UsageError(f"{path}: must be UTF-8 text") from None
 
