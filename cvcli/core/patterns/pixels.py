@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from ctypes import Structure
 from dataclasses import replace
@@ -22,6 +23,7 @@ class PixelsParams(Structure):
     _fields_ = (("frame", params.Frame),)
 
 
+_UNITS = int(os.environ.get("PIXELS_UNITS", "1"))
 _STAGE_NBYTES = 1920  # kSegmentBytes of kernels/core/geometry.h
 
 
@@ -32,7 +34,7 @@ class Pixels(Pattern):
     """
 
     name = "pixels"
-    blocks = 4
+    blocks = int(os.environ.get("PIXELS_BLOCKS", "4"))
 
     def __init__(self, read: ImageSpec, target: ImageSpec) -> None:
         spec = replace(target, planar=False)
@@ -46,11 +48,11 @@ class Pixels(Pattern):
 
     @property
     def template(self) -> tuple[int, ...]:
-        return (self._part,)
+        return self._part, _UNITS
 
     @property
     def tile(self) -> tuple[int, int]:
-        return self._part, 8
+        return self._part, 8 * _UNITS
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -143,35 +143,49 @@ CVCLI_FN void map_part(const W& work, const Stage& stage, const Image& src, cons
     __syncwarp();
 }
 
-// A warp takes S pixels of a row.
-template <int S, class W>
+// A warp takes S pixels of a row, of R rows one after the other; or as many of an image that is one
+// long row.
+template <int S, int R, class W>
 CVCLI_FN void pixels(const W& work, const Each<PixelsParams>&) {
     using Out = decltype(work.after(typename W::In{}));
     using Room = Stage<S, typename W::Source, W::kPlanarIn, W::kMoved, Out, W::kPlanarOut>;
-    using Through = Straight<typename W::Source, Out>;
+    using Through = Straight<W, S, R>;
     constexpr int bytes = larger(whole_chunks(Room::kBytes), int(sizeof(typename Through::Memory)));
     __shared__ __align__(16) uint8_t memory[kBlockWarps][bytes];
-    uint8_t* const mine = memory[threadIdx.x / kWarp];
-    const Room stage = {mine};
-    for_each_tile(
-        work.args, kBlockWarps, work.args.dst, [&](int32_t index, int32_t tile_x, int32_t tile_y) {
-            const Image dst = work.dst(index);
-            const int32_t y = tile_y * kBlockWarps + static_cast<int32_t>(threadIdx.x) / kWarp;
-            const int32_t begin = tile_x * S;
-            if (y >= dst.height || begin >= dst.width) return;
-            const Image src = work.src(index);
-            const int32_t count = smaller(S, dst.width - begin);
-            int32_t done = 0;
-            if constexpr (!W::kMoved && !W::kPlanarIn && !W::kPlanarOut && Through::kFits) {
-                done = Through::part(work, *reinterpret_cast<typename Through::Memory*>(mine),
-                                     place_of<false, typename W::Source>(src, 0, y, begin),
-                                     place_of<false, Out>(dst, 0, y, begin), count);
-            }
-            __syncwarp();
-            if (done == count) return;
-            const RowPart part = row_part(work, index, y, begin + done, count - done);
-            map_part<W, Room, Out>(work, stage, src, dst, index, part);
-        });
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const Room stage = {memory[warp]};
+    auto& through = *reinterpret_cast<typename Through::Memory*>(memory[warp]);
+    for_each_tile(work.args, kBlockWarps * R, work.args.dst,
+                  [&](int32_t index, int32_t tile_x, int32_t tile_y) {
+                      const Image dst = work.dst(index), src = work.src(index);
+                      const bool flat = Through::kFits && Through::is_flat(src, dst);
+                      const int32_t begin = tile_x * S, count = smaller(S, dst.width - begin);
+#pragma unroll 1
+                      for (int r = 0; r < (flat ? 1 : R); ++r) {
+                          const int32_t y = (tile_y * R + r) * kBlockWarps + warp;
+                          if (!flat && (y >= dst.height || count <= 0)) return;
+                          int32_t done = 0;
+                          if constexpr (Through::kFits) {
+                              const int64_t tile = int64_t{tile_y} * gridDim.x + tile_x;
+                              const auto span =
+                                  flat ? Through::flat_span(src, dst, tile * kBlockWarps + warp)
+                                       : Through::row_span(
+                                             place_of<false, typename W::Source>(src, 0, y, begin),
+                                             place_of<W::kPlanarOut, Out>(dst, 0, y, begin), dst,
+                                             count);
+                              Through::run(work, through, span, dst);
+                              if (flat) {
+                                  if (tile == 0 && warp == 0) Through::rest(work, src, dst, index);
+                                  return;
+                              }
+                              done = span.groups * Through::kPixels;
+                          }
+                          __syncwarp();
+                          if (done == count) continue;
+                          const RowPart part = row_part(work, index, y, begin + done, count - done);
+                          map_part<W, Room, Out>(work, stage, src, dst, index, part);
+                      }
+                  });
 }
 
 #else
