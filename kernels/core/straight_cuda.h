@@ -193,9 +193,7 @@ struct Straight {
         int groups;
     };
 
-    struct Memory {
-        uint4 rooms[kUnits][kFits && kRoom ? kRoom : 1];
-    };
+    static constexpr int kBytes = kFits ? kUnits * kRoom * kChunk : 0;
 
     // Whether both images are a row of pixels each, as they lie in memory, and aligned.
     CVCLI_FN static bool is_flat(const Image& src, const Image& dst) {
@@ -203,27 +201,28 @@ struct Straight {
                            dst.row_pitch == int64_t{dst.width} * Write::kUnit;
         return dense && aligned(src.data, dst.data, dst);
     }
-    // The number-th units of such images.
-    CVCLI_FN static Span flat_span(const Image& src, const Image& dst, int64_t number) {
-        const int64_t all = int64_t{dst.height} * dst.width, first = number * (kUnits * kUnit);
-        const int64_t left = larger(all - first, int64_t{0});
-        return {static_cast<const uint8_t*>(src.data) + first * int(sizeof(In)),
-                static_cast<uint8_t*>(dst.data) + first * Write::kUnit,
-                static_cast<int>(smaller(left, int64_t{kUnits} * kUnit)) / kPixels};
+    // A warp's units of such images, and the pixels at their end.
+    CVCLI_FN static void flat(const W& work, uint8_t* memory, int32_t index) {
+        const Image src = work.src(index), dst = work.dst(index);
+        const int64_t all = int64_t{dst.height} * dst.width;
+        const uint32_t block = blockIdx.y * gridDim.x + blockIdx.x;
+        int64_t first = int64_t{block * kBlockWarps + threadIdx.x / kWarp} * (kUnits * kUnit);
+        if (first == 0 && lane() < static_cast<int>(all % kPixels)) rest(work, src, dst, index);
+#pragma unroll 1
+        for (; first < all;
+             first += int64_t{gridDim.y * gridDim.x} * kBlockThreads / kWarp * (kUnits * kUnit)) {
+            const int64_t left = smaller(all - first, int64_t{kUnits} * kUnit);
+            __syncwarp();  // the stage has been read
+            units(work, memory, static_cast<const uint8_t*>(src.data) + first * int(sizeof(In)),
+                  static_cast<uint8_t*>(dst.data) + first * Write::kUnit,
+                  dst.height * dst.row_pitch, static_cast<int>(left) / kPixels);
+        }
     }
     // The groups of `count` pixels of a row; none where they aren't aligned.
     CVCLI_FN static Span row_span(const uint8_t* from, uint8_t* to, const Image& dst, int count) {
         return {from, to, aligned(from, to, dst) ? count / kPixels : 0};
     }
-    // The pixels at the end of flat images that fill no group; one warp is to come here.
-    CVCLI_FN static void rest(const W& work, const Image& src, const Image& dst, int32_t index) {
-        const int64_t all = int64_t{dst.height} * dst.width;
-        if (lane() >= static_cast<int>(all % kPixels)) return;
-        int32_t y = dst.height - 1, x = dst.width - 1 - lane();
-        for (; x < 0; x += dst.width) --y;
-        work.write(dst, y, x, work.reader(src, index).at(y, x));
-    }
-    CVCLI_FN static void run(const W& work, Memory& memory, const Span& span, const Image& dst) {
+    CVCLI_FN static void run(const W& work, uint8_t* memory, const Span& span, const Image& dst) {
 #pragma unroll 1
         for (int first = 0; first < span.groups; first += kUnits * kWarp) {
             const int64_t at = int64_t{first} * kPixels;
@@ -234,17 +233,23 @@ struct Straight {
     }
 
   private:
+    // Pixels that fill no group, each by a lane.
+    CVCLI_FN static void rest(const W& work, const Image& src, const Image& dst, int32_t index) {
+        int32_t y = dst.height - 1, x = dst.width - 1 - lane();
+        for (; x < 0; x += dst.width) --y;
+        work.write(dst, y, x, work.reader(src, index).at(y, x));
+    }
     CVCLI_FN static bool aligned(const void* from, const void* to, const Image& dst) {
         const uint64_t plane =
             Write::kPlanes > 1 ? static_cast<uint64_t>(dst.height * dst.row_pitch) : 0;
         return ((address(from) | address(to) | plane) & (kChunk - 1)) == 0;
     }
-    CVCLI_FN static void units(const W& work, Memory& memory, const uint8_t* from, uint8_t* to,
+    CVCLI_FN static void units(const W& work, uint8_t* memory, const uint8_t* from, uint8_t* to,
                                int64_t plane, int groups) {
-        uint4 only[kUnits];
+        uint4 only[kUnits], *rooms = reinterpret_cast<uint4*>(memory);
 #pragma unroll
         for (int r = 0; r < kUnits; ++r) {
-            const ChunkGroups<kIn> loads = {memory.rooms[r], lanes_of(groups, r)};
+            const ChunkGroups<kIn> loads = {rooms + r * kRoom, lanes_of(groups, r)};
             loads.begin(from + r * kUnit * int(sizeof(In)), only[r]);
         }
         copies_done();
@@ -254,7 +259,7 @@ struct Straight {
         for (int r = 0; r < kUnits; ++r) {
             const int lanes = lanes_of(groups, r);
             if (lanes == 0) return;
-            unit(work, memory.rooms[r], lanes, only[r], to + r * kUnit * Write::kUnit, plane);
+            unit(work, rooms + r * kRoom, lanes, only[r], to + r * kUnit * Write::kUnit, plane);
         }
     }
     CVCLI_FN static int lanes_of(int groups, int r) {
