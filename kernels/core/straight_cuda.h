@@ -14,41 +14,46 @@ CVCLI_FN constexpr int chunk_pixels(int unit) {
     return unit % 16 == 0 ? 1 : unit % 8 == 0 ? 2 : unit % 4 == 0 ? 4 : unit % 2 == 0 ? 8 : 16;
 }
 
-// N chunks of each of `lanes` lanes, from memory to registers and back.
+// N chunks of each of `lanes` lanes, from memory to registers and back, through a stage if N > 1:
+// `near` is this lane's first chunk there among its neighbours', `own` the first of its own.
 template <int N>
 struct ChunkGroups {
-    uint4* stage;
+    uint8_t* near;
+    uint8_t* own;
     int lanes;
 
+    CVCLI_FN ChunkGroups(uint8_t* stage, int count)
+        : near(stage + lane() * kChunk), own(stage + lane() * N * kChunk), lanes(count) {}
     // Begins to load, a single chunk to a register; copies must be done, and a barrier passed,
     // before words are taken.
     CVCLI_FN void begin(const uint8_t* row, uint4& only) const {
+        const uint8_t* from = settled(row + lane() * kChunk);
         if constexpr (N > 1) {
-            uint8_t* to = reinterpret_cast<uint8_t*>(stage);
-            for_each([&](int at) { copy_chunk(to + at, row + at); });
+            uint8_t* to = settled_in_room(near);
+            for_each([&](int at) { copy_chunk(to + at, from + at); });
         } else {
-            only = lane() < lanes ? load_chunk(row + lane() * kChunk) : uint4{};
+            only = lane() < lanes ? load_chunk(from) : uint4{};
         }
     }
     CVCLI_FN void take(uint32_t (&words)[4 * N], const uint4& only) const {
+        const uint4* from = reinterpret_cast<const uint4*>(own);
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-            const uint4 own = N > 1 ? stage[lane() * N + i] : only;
-            words[4 * i] = own.x, words[4 * i + 1] = own.y;
-            words[4 * i + 2] = own.z, words[4 * i + 3] = own.w;
+            const uint4 chunk = N > 1 ? from[i] : only;
+            words[4 * i] = chunk.x, words[4 * i + 1] = chunk.y;
+            words[4 * i + 2] = chunk.z, words[4 * i + 3] = chunk.w;
         }
     }
     CVCLI_FN void store(uint8_t* row, const uint32_t (&words)[4 * N]) const {
+        uint8_t* to = settled(row + lane() * kChunk);
         if constexpr (N > 1) {
-            store_words<4 * N>(reinterpret_cast<uint8_t*>(stage + lane() * N), words);
+            store_words<4 * N>(own, words);
             __syncwarp();
-            const uint8_t* from = reinterpret_cast<const uint8_t*>(stage);
             for_each([&](int at) {
-                *reinterpret_cast<uint4*>(row + at) = *reinterpret_cast<const uint4*>(from + at);
+                *reinterpret_cast<uint4*>(to + at) = *reinterpret_cast<const uint4*>(near + at);
             });
         } else if (lane() < lanes) {
-            *reinterpret_cast<uint4*>(row + lane() * kChunk) = {words[0], words[1], words[2],
-                                                                words[3]};
+            *reinterpret_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
         }
     }
 
@@ -57,8 +62,7 @@ struct ChunkGroups {
     CVCLI_FN void for_each(const Function& each) const {
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-            const int number = i * kWarp + lane();
-            if (number < lanes * N) each(number * kChunk);
+            if (i * kWarp + lane() < lanes * N) each(i * kWarp * kChunk);
         }
     }
 };
@@ -181,7 +185,7 @@ struct Straight {
     static constexpr bool kFits = !W::kMoved && !W::kPlanarIn &&
                                   Read::kWords + Write::kWords <= 32 &&
                                   (!W::kPlanarOut || kOut == 1);
-    static constexpr int kRoom = larger(kIn > 1 ? kIn : 0, kOut > 1 ? kOut : 0) * kWarp;
+    static constexpr int kRoom = larger(kIn > 1 ? kIn : 0, kOut > 1 ? kOut : 0) * kWarp * kChunk;
     // Units of a group a lane, so many that they are at least the parts; all are under way at once.
     static constexpr int kUnit = kWarp * kPixels;
     static constexpr int kUnits = R * ((Part + kUnit - 1) / kUnit);
@@ -193,7 +197,7 @@ struct Straight {
         int groups;
     };
 
-    static constexpr int kBytes = kFits ? kUnits * kRoom * kChunk : 0;
+    static constexpr int kBytes = kFits ? kUnits * kRoom : 0;
 
     // Whether both images are a row of pixels each, as they lie in memory, and aligned.
     CVCLI_FN static bool is_flat(const Image& src, const Image& dst) {
@@ -246,10 +250,10 @@ struct Straight {
     }
     CVCLI_FN static void units(const W& work, uint8_t* memory, const uint8_t* from, uint8_t* to,
                                int64_t plane, int groups) {
-        uint4 only[kUnits], *rooms = reinterpret_cast<uint4*>(memory);
+        uint4 only[kUnits];
 #pragma unroll
         for (int r = 0; r < kUnits; ++r) {
-            const ChunkGroups<kIn> loads = {rooms + r * kRoom, lanes_of(groups, r)};
+            const ChunkGroups<kIn> loads(memory + r * kRoom, lanes_of(groups, r));
             loads.begin(from + r * kUnit * int(sizeof(In)), only[r]);
         }
         copies_done();
@@ -259,16 +263,16 @@ struct Straight {
         for (int r = 0; r < kUnits; ++r) {
             const int lanes = lanes_of(groups, r);
             if (lanes == 0) return;
-            unit(work, rooms + r * kRoom, lanes, only[r], to + r * kUnit * Write::kUnit, plane);
+            unit(work, memory + r * kRoom, lanes, only[r], to + r * kUnit * Write::kUnit, plane);
         }
     }
     CVCLI_FN static int lanes_of(int groups, int r) {
         return smaller(larger(groups - r * kWarp, 0), kWarp);
     }
-    CVCLI_FN static void unit(const W& work, uint4* stage, int lanes, const uint4& only,
+    CVCLI_FN static void unit(const W& work, uint8_t* stage, int lanes, const uint4& only,
                               uint8_t* to, int64_t plane) {
         uint32_t in[Read::kWords], out[Write::kWords];
-        ChunkGroups<kIn>{stage, lanes}.take(in, only);
+        ChunkGroups<kIn>(stage, lanes).take(in, only);
         GroupSteps<W, Read, Write, kPixels>::make(work, in, out);
         if constexpr (kIn != kOut) __syncwarp();
 #pragma unroll
@@ -276,7 +280,7 @@ struct Straight {
             uint32_t words[Write::kPlaneWords];
 #pragma unroll
             for (int i = 0; i < Write::kPlaneWords; ++i) words[i] = out[p * Write::kPlaneWords + i];
-            ChunkGroups<kOut>{stage, lanes}.store(to + p * plane, words);
+            ChunkGroups<kOut>(stage, lanes).store(to + p * plane, words);
         }
     }
 };
