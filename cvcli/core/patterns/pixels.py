@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from ctypes import Structure
 from dataclasses import replace
@@ -23,7 +22,7 @@ class PixelsParams(Structure):
     _fields_ = (("frame", params.Frame),)
 
 
-_UNITS = int(os.environ.get("PIXELS_UNITS", "1"))
+_PARTS = 2  # of a warp, under way at a time
 _STAGE_NBYTES = 1920  # kSegmentBytes of kernels/core/geometry.h
 
 
@@ -34,7 +33,7 @@ class Pixels(Pattern):
     """
 
     name = "pixels"
-    blocks = int(os.environ.get("PIXELS_BLOCKS", "4"))
+    blocks = 4
 
     def __init__(self, read: ImageSpec, target: ImageSpec) -> None:
         spec = replace(target, planar=False)
@@ -48,11 +47,11 @@ class Pixels(Pattern):
 
     @property
     def template(self) -> tuple[int, ...]:
-        return self._part, _UNITS
+        return self._part, _PARTS
 
     @property
     def tile(self) -> tuple[int, int]:
-        return self._part, 8 * _UNITS
+        return self._part, 8 * _PARTS
 
     @property
     def key(self) -> tuple[object, ...]:
