@@ -11,7 +11,7 @@ from itertools import islice
 import cvcli.codecs as codecs
 from cvcli.batch.album import Care
 from cvcli.batch.check import header_of
-from cvcli.batch.lossless import _only_moves, turn_for
+from cvcli.batch.lossless import only_moves, turn_for
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import STDIO, Job, Plan
 from cvcli.batch.shrink import shrunk_chain
@@ -70,7 +70,8 @@ def _headers(job: Job, max_pixels: int, care: Care, source: Files) -> Iterator[c
     else:
         header = header_of(job.input, max_pixels)
     if care.frame and care.frame < header.frames:
-        header = next(islice(codecs.frames(source.read(job), header), care.frame, None)).header
+        found = codecs.frames(source.read(job), header, care.frame + 1)
+        header = next((one.header for one in islice(found, care.frame, None)), header)
     all_of_it = len(job.outputs) > 1 or codecs.holds_all(header.format, job.format or header.format)
     if care.frame is not None or header.frames == 1 or not all_of_it:
         yield header
@@ -91,7 +92,7 @@ def _kind(header: codecs.Header, format: str, chain: Chain, care: Care) -> Kind:
         refuse_made(stands.plan(whole), format)
         if care.lossless and (move := turn_for(chain, header, format, care)) is not None:
             return Kind(whole, chain, whole, moved=move.result(whole))
-        if codecs.keeps_inks(header, format) and _only_moves(chain, whole) and not care.to_srgb:
+        if codecs.keeps_inks(header, format) and only_moves(chain, whole) and not care.to_srgb:
             whole = codecs.inked(header).spec
     except ParameterError as error:
         return Kind(whole, chain, whole, refusal=str(error))
