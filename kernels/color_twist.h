@@ -29,6 +29,15 @@ struct ColorTwist {
         }
         return out;
     }
+#if !CVCLI_CUDA
+    void colors(const Floats* in, Floats* out) const {
+        for (int c = 0; c < 3; ++c) {
+            const float* row = m + 4 * c;
+            const Floats sum = all_floats(row[0]) * in[0] + all_floats(row[1]) * in[1];
+            out[c] = (sum + all_floats(row[2]) * in[2]) + all_floats(row[3]);
+        }
+    }
+#endif
 };
 
 }  // namespace cvcli
