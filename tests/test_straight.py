@@ -1,4 +1,4 @@
-"""The ways that only a GPU takes: long rows, tiles that turn by squares, powers in plain doubles.
+"""The ways that only a GPU takes: long rows, turned tiles in step with chunks, powers in doubles.
 
 They run in the emulator, and with ``-m gpu`` on a GPU; the oracle is NumPy.
 """
@@ -39,7 +39,7 @@ def _compiled():
 
 
 @pytest.mark.parametrize("dtype, channels", TURNED)
-def test_tiles_turn_by_squares(run, dtype, channels):
+def test_tiles_turn(run, dtype, channels):
     """Rows begin in step with chunks or within one, tiles are whole or not."""
     for height, width in ((48, 80), (144, 176), (136, 112)):
         images = noise((2, height, width, channels), dtype)
