@@ -1,6 +1,7 @@
 // The median of a square of samples around each, of any odd size; outside the image the edge goes
 // on. uint8 by a histogram a column of the window, kept up from row to row (Perreault and Hebert,
-// "Median filtering in constant time", 2007), other dtypes by finding the key digit by digit.
+// "Median filtering in constant time", 2007); other dtypes on the GPU by the order of all samples
+// of a square, on the CPU by selection.
 #pragma once
 
 #include "core/median_net.h"
