@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from ctypes import Structure, c_float, c_int32, c_void_p
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from cvcli.core.blocks import Block
     from cvcli.core.spec import ImageSpec
     from cvcli.core.stencil import Floats
+
+
+_LEAST_WHOLE = int(os.environ.get("CVCLI_TRY_WHOLE", "5"))
 
 
 class SeparableParams(Structure):
@@ -69,7 +73,15 @@ class Separable(Pattern):
     @property
     def template(self) -> tuple[int, ...]:
         radii = self._radii if self._unrolled else (-1, -1)
-        return *radii, *self._tile.template, int(self._amount is not None)
+        tile = self._tile
+        wide = tile.width * self.source.channels, tile.threads
+        return *radii, *tile.template, *wide, int(self._amount is not None), int(self._whole)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether rows of bytes are weighed four samples at once, by weights of 16 bits."""
+        many = _LEAST_WHOLE <= self._radii[0] <= UNROLLED and self._unrolled
+        return many and self.source.dtype == "uint8" and float(self._half_x.max()) < 1
 
     @property
     def threads(self) -> int:  # type: ignore[override]
