@@ -63,20 +63,17 @@ class ItemSort {
         turn(v, threadIdx.x & 1);
 #pragma unroll
         for (int run = 2; run <= kOwnItems; run *= 2) within(v, run / 2, run);
+#pragma unroll
+        for (int run = 2; run <= kWarp; run *= 2) {
+            turn(v, (threadIdx.x & run) != 0);
+            finish(v, run / 2);
+        }
 #pragma unroll 1
-        for (int run = 2; run <= kItemThreads; run *= 2) {
+        for (int run = 2 * kWarp; run <= kItemThreads; run *= 2) {
             turn(v, (threadIdx.x & run) != 0);
 #pragma unroll 1
-            for (int apart = run / 2; apart >= 32; apart /= 2) across(v, apart);
-#pragma unroll 1
-            for (int apart = smaller(run / 2, 16); apart > 0; apart /= 2) {
-                const bool high = threadIdx.x & apart;
-#pragma unroll
-                for (int i = 0; i < kOwnItems; ++i) {
-                    v[i] = lower_or_higher(v[i], __shfl_xor_sync(~0u, v[i], apart), high);
-                }
-            }
-            within(v, kOwnItems / 2, kOwnItems);
+            for (int apart = run / 2; apart >= kWarp; apart /= 2) across(v, apart);
+            finish(v, kWarp / 2);
         }
     }
 
@@ -97,6 +94,18 @@ class ItemSort {
                 order_items(v[down ? i + apart : i], v[down ? i : i + apart]);
             }
         }
+    }
+    // With threads of the same warp, at most so far apart, and what each has itself.
+    CVCLI_FN static void finish(I (&v)[kOwnItems], int apart) {
+#pragma unroll
+        for (; apart > 0; apart /= 2) {
+            const bool high = threadIdx.x & apart;
+#pragma unroll
+            for (int i = 0; i < kOwnItems; ++i) {
+                v[i] = lower_or_higher(v[i], __shfl_xor_sync(~0u, v[i], apart), high);
+            }
+        }
+        within(v, kOwnItems / 2, kOwnItems);
     }
     // With threads of other warps; the two halves of the room take turns.
     CVCLI_FN void across(I (&v)[kOwnItems], int apart) {
@@ -158,7 +167,9 @@ class RankSquare {
 #pragma unroll
         for (int i = 0; i < kOwnItems; ++i) {
             const int at = threadIdx.x + i * kItemThreads, y = at / kSquare, x = at % kSquare;
-            const K key = y < kSquare ? order_key(fetch(y, x)) : static_cast<K>(~K{0});
+            // What is below the square is read too, and comes last in the order.
+            const K found = order_key(fetch(y, x));
+            const K key = y < kSquare ? found : static_cast<K>(~K{0});
             items[i] = I{key} << SquarePlace::kBits | static_cast<uint32_t>(y << 6 | x);
         }
         ItemSort<I>(reinterpret_cast<I*>(room_))(items);
@@ -324,12 +335,14 @@ CVCLI_FN void median_square(const Image& src, const Image& dst, const Frame& fra
     __shared__ __align__(16) uint8_t room[Square::kBytesOfRoom];
     static_assert(sizeof room <= 48 * 1024, "as much as any GPU gives unasked");
     const int32_t y0 = frame.y0 + top - R, x0 = frame.x0 + left - R;
+    const uint8_t* first = static_cast<const uint8_t*>(src.data) + channel * sizeof(T);
     __syncthreads();
     Square(room).run(
         [&](int y, int x) {
-            const int32_t line = smaller(larger(y0 + y, 0), frame.height - 1);
-            const int32_t column = smaller(larger(x0 + x, 0), frame.width - 1);
-            return read_only(row_at<const T>(src, line) + int64_t{column} * C + channel);
+            const uint32_t line = smaller(larger(y0 + y, 0), frame.height - 1);
+            const uint32_t column = smaller(larger(x0 + x, 0), frame.width - 1);
+            const uint8_t* row = first + static_cast<int64_t>(uint64_t{line}) * src.row_pitch;
+            return read_only(reinterpret_cast<const T*>(row) + uint64_t{column} * C);
         },
         [&](int y, int x, T median) {
             if (top + y >= dst.height || left + x >= dst.width) return;
