@@ -39,6 +39,17 @@ CVCLI_FN uint32_t every_byte(const uint32_t (&words)[N], int first) {
     return bytes;
 }
 
+// So many times 2^-149: a float of the same bits, which compilers store four at once.
+CVCLI_FN float counted(uint32_t count) {
+#if defined(CVCLI_EMULATED)
+    return float_of(count);
+#else
+    float value;
+    asm("mov.b32 %0, %1;" : "=f"(value) : "r"(count));
+    return value;
+#endif
+}
+
 // Whole: bytes of a row are weighed four at once, by whole weights of 16 bits; the sum counts
 // 2^-149 each as well, and results are a 64th of what they would be, or no weight could make them.
 template <class Shape, bool Sharpens, bool Whole>
@@ -111,27 +122,28 @@ struct Weights {
         constexpr int unit = C % 4 == 0 ? 1 : C % 2 == 0 ? 2 : 4;
         constexpr int before = (RX + unit - 1) / unit * unit;  // pixels, of whole words
         constexpr int planes = ((G - 1) / C + before - RX + 4 * kTaps + 3) / 4;
+        uint32_t plane[C][planes + 1] = {};
 #pragma unroll
         for (int c = 0; c < C; ++c) {
-            uint32_t plane[planes + 1] = {};
 #pragma unroll
             for (int i = 0; i < planes; ++i) {
-                plane[i] = every_byte<C>(words, Shape::kPad + (4 * i - before) * C + c);
+                plane[c][i] = every_byte<C>(words, Shape::kPad + (4 * i - before) * C + c);
             }
+        }
 #pragma unroll
-            for (int x = 0; x * C + c < G; ++x) {
-                uint32_t taps[kTaps], sum = 0;
+        for (int g = 0; g < G; ++g) {
+            const uint32_t (&own)[planes + 1] = plane[g % C];
+            uint32_t taps[kTaps], sum = 0;
 #pragma unroll
-                for (int i = 0; i < kTaps; ++i) {
-                    const int at = x + before - RX + 4 * i;
-                    taps[i] = __funnelshift_r(plane[at / 4], plane[at / 4 + 1], at % 4 * 8);
-                    sum = __dp4a(taps[i], high_x[i], sum);
-                }
-                sum <<= 8;
-#pragma unroll
-                for (int i = 0; i < kTaps; ++i) sum = __dp4a(taps[i], low_x[i], sum);
-                sums[x * C + c] = float_of(sum);
+            for (int i = 0; i < kTaps; ++i) {
+                const int at = g / C + before - RX + 4 * i;
+                taps[i] = __funnelshift_r(own[at / 4], own[at / 4 + 1], at % 4 * 8);
+                sum = __dp4a(taps[i], high_x[i], sum);
             }
+            sum <<= 8;
+#pragma unroll
+            for (int i = 0; i < kTaps; ++i) sum = __dp4a(taps[i], low_x[i], sum);
+            sums[g] = counted(sum);
         }
     }
     template <class Own, int N>
