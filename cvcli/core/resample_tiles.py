@@ -76,10 +76,6 @@ def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
     tilings = (
         _byte_tilings(x, y, source) if source.dtype == "uint8" else _float_tilings(x, y, source)
     )
-    import os
-
-    if os.environ.get("CVCLI_TRY_TILE"):
-        return sorted(tilings, key=lambda item: item[0])[int(os.environ["CVCLI_TRY_TILE"])][1]
     return min(tilings, key=lambda item: item[0], default=(0.0, POINTS))[1]
 
 
@@ -103,12 +99,8 @@ def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tili
         # Instructions: to load, to make rows, to make columns of those, and around them.
         work = 4 * quads * span * 27 + rounds * _THREADS * (channels * (16 * words[0] + 17) + 25)
         work += width * height * channels // 4 * (16 * words[1] + 40) + 300 * _THREADS
-        import os
-
-        template = (width, height, words[0], room, int(os.environ.get('CVCLI_TRY_ROUND', '3')))
-
+        template = (width, height, words[0], room)
         blocks = 4 if words[0] <= 6 else 3 if words[0] <= 8 else 2
-        blocks = int(os.environ.get("CVCLI_TRY_BLK", blocks))
         tiling = Tiling(template, (width, height), words, span, quads | 1, batch, blocks)
         found += _scored(x, y, tiling, room, work)
     return found

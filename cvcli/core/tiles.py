@@ -57,13 +57,7 @@ def strip_of(image: ImageSpec, radius_y: int, *, halves: int = 1) -> Tile:
     # The more rows a thread keeps and loads, the more registers it needs.
     blocks = next(blocks for most, blocks in _BLOCKS if radius_y + halves - 1 <= most)
     samples, threads = _WIDE if image.dtype == "uint8" else _NARROW
-    import os
-
-    if os.environ.get("CVCLI_TRY_WIDE") and image.dtype == "uint8" and radius_y > 4:
-        samples = int(os.environ["CVCLI_TRY_WIDE"])
-        threads = samples // 4
-    tall = int(os.environ.get("CVCLI_TRY_TALL", "136"))
-    width, height = samples // image.channels, _HEIGHTS[halves] if radius_y <= 4 else tall
+    width, height = samples // image.channels, _HEIGHTS[halves] if radius_y <= 4 else 136
     return Tile(width, height, threads, halves, _ROWS[halves], blocks * 128 // threads)
 
 

@@ -96,10 +96,9 @@ CVCLI_FN int32_t end_of(const ResampleAxis& axis, int32_t index) {
 
 // Width and Height are the tile in pixels, records of columns have Words words, and a block has
 // Bytes of shared memory. All else is known at run time, so that few kernels serve many sizes.
-template <int Width, int Height, int Words, int Bytes, int Round = 3>
+template <int Width, int Height, int Words, int Bytes>
 struct ByteNumbers {
     static constexpr int kWidth = Width, kHeight = Height, kWords = Words, kBytes = Bytes;
-    static constexpr int kRound = Round;
 };
 
 // How a tile's shared memory is cut up. Words past the end of what is there meet weights of zero.
@@ -163,30 +162,6 @@ struct BytePasses {
         place.end_x = end_of(params.x, first_x() + place.width - 1);
         place.end_y = end_of(params.y, first_y() + place.height - 1);
     }
-    // All that the tile needs on its way from the memory to the second cache, while tables are
-    // read.
-    template <class R>
-    CVCLI_FN void ask_ahead(const R& reader) const {
-#if !defined(CVCLI_EMULATED)
-        constexpr int pixel = sizeof(typename R::Raw), line = 128;
-        int32_t left = place.source_x, right = place.end_x - 1;
-        if constexpr (R::kMoved) {
-            const int32_t a = axis_at(reader.move.x, left), b = axis_at(reader.move.x, right);
-            left = smaller(a, b), right = larger(a, b);
-            if (left < 0) return;
-        }
-        const int bytes = (right - left + 1) * pixel, lines = (bytes + line - 1) / line + 1;
-#pragma unroll 1
-        for (int i = threadIdx.x; i < (place.end_y - place.source_y) * lines; i += kBlockThreads) {
-            int32_t y = place.source_y + i / lines;
-            if constexpr (R::kMoved) y = axis_at(reader.move.y, y);
-            if (y < 0) continue;
-            const uint8_t* from = row_at<const uint8_t>(reader.src, y) + int64_t{left} * pixel +
-                                  smaller(i % lines * line, bytes - 1);
-            asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
-        }
-#endif
-    }
     // The records of an axis into shared memory; returns whether all their weights are coarse.
     CVCLI_FN static bool load_records(int4* to, const ResampleAxis& axis, int32_t first,
                                       int count) {
@@ -202,7 +177,6 @@ struct BytePasses {
     }
     template <class R>
     CVCLI_FN void make_rows(const R& reader) {
-        if constexpr (R::kPacked) ask_ahead(reader);
         __syncthreads();  // the tile before has been read
         coarse_x = load_records(room.columns, params.x, first_x(), place.width);
         coarse_y = load_records(room.rows, params.y, first_y(), place.height);
@@ -210,15 +184,15 @@ struct BytePasses {
         const int quads = (place.end_y - place.source_y + 3) / 4;
 #pragma unroll 1
         for (int first = 0; first < quads; first += room.batch) {
-            BatchLoad<C, R, N::kRound>{reader,
-                                       room.raw,
-                                       place,
-                                       params.frame.width,
-                                       place.source_y + 4 * first,
-                                       room.span,
-                                       room.pad,
-                                       room.batch,
-                                       inverse}();
+            BatchLoad<C, R>{reader,
+                            room.raw,
+                            place,
+                            params.frame.width,
+                            place.source_y + 4 * first,
+                            room.span,
+                            room.pad,
+                            room.batch,
+                            inverse}();
             __syncthreads();
             if (quad() < room.batch && first + quad() < quads && column() < place.width) {
                 make_quad(first);

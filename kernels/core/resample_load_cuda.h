@@ -196,7 +196,7 @@ CVCLI_FN int floor_quotient(int a, int b) {
 }
 
 // The fours of pixels of some source rows that one tile needs.
-template <int C, class R, int Round>
+template <int C, class R>
 struct BatchLoad {
     const R& reader;
     uint32_t* raw;
@@ -271,7 +271,7 @@ struct BatchLoad {
     template <bool Shifted>
     CVCLI_FN void load_whole(const uint8_t* from, uint64_t pitch, int stride, int first,
                              int last) const {
-        constexpr int round = Round;
+        constexpr int round = 3;
         const int total = batch * 4 * span;
         const uint32_t last_row = smaller(batch * 4, place.end_y - first_row) - 1;
         const uint32_t step_rows = (kBlockThreads * inverse) >> 26;

@@ -193,15 +193,14 @@ struct LongWeights {
 };
 
 // RX < 0: any radius.
-template <int RX, int RY, int Halves, int Height, int Rows, int Samples, int Threads, int Sharpens,
-          int Whole, class W>
+template <int RX, int RY, int Halves, int Height, int Rows, int Sharpens, int Whole, class W>
 CVCLI_FN void separable(const W& work, const Each<SeparableParams>& each) {
     using In = typename W::In;
     using T = typename In::Sample;
     if constexpr (RX < 0) {
         filter_long_axes<LongWeights<T>>(work, each);
     } else {
-        using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, Rows, Samples, Threads>;
+        using Shape = Strip<T, In::kChannels, RX, RY, Halves, Height, Rows>;
         filter_strips<Shape, Weights<Shape, Sharpens != 0, Whole != 0>>(work, each);
     }
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from ctypes import Structure, c_int32
 from typing import TYPE_CHECKING
@@ -20,9 +19,7 @@ _THREADS = 128
 _COLUMNS = 176
 # Samples on a side of what a block puts in order, by so many threads, and its shared memory lets
 # so many blocks live on a multiprocessor.
-_SQUARE, _SQUARE_THREADS = 45, 256
-_SQUARE_BLOCKS = int(os.environ.get("CVCLI_TRY_BLOCKS", "4"))
-_BYTES_UP_TO = int(os.environ.get("CVCLI_TRY_BYTES", "0"))
+_SQUARE, _SQUARE_THREADS, _SQUARE_BLOCKS = 45, 256, 4
 
 
 class MedianParams(Structure):
@@ -46,9 +43,7 @@ class Median(Pattern):
     @property
     def _square(self) -> int:
         """Results on a side of a block's square; 0 for strips of columns."""
-        if self.source.dtype == "uint8" and self.size > _BYTES_UP_TO:
-            return 0
-        return _SQUARE - self.size + 1
+        return 0 if self.source.dtype == "uint8" else _SQUARE - self.size + 1
 
     @property
     def _wide(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from ctypes import Structure, c_float, c_int32, c_void_p
 from typing import TYPE_CHECKING
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
     from cvcli.core.stencil import Floats
 
 
-_LEAST_WHOLE = int(os.environ.get("CVCLI_TRY_WHOLE", "5"))
+# The least radius at which four products at once pay.
+_LEAST_WHOLE = 5
 
 
 class SeparableParams(Structure):
@@ -73,9 +73,7 @@ class Separable(Pattern):
     @property
     def template(self) -> tuple[int, ...]:
         radii = self._radii if self._unrolled else (-1, -1)
-        tile = self._tile
-        wide = tile.width * self.source.channels, tile.threads
-        return *radii, *tile.template, *wide, int(self._amount is not None), int(self._whole)
+        return *radii, *self._tile.template, int(self._amount is not None), int(self._whole)
 
     @property
     def _whole(self) -> bool:
