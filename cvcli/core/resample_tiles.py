@@ -79,6 +79,9 @@ def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
     tilings = (
         _byte_tilings(x, y, source) if source.dtype == "uint8" else _float_tilings(x, y, source)
     )
+    wanted = os.environ.get("CVCLI_TRY_TILE")
+    if wanted:
+        tilings = [item for item in tilings if f"{item[1].tile[0]}x{item[1].tile[1]}" == wanted]
     return min(tilings, key=lambda item: item[0], default=(0.0, POINTS))[1]
 
 
