@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -33,8 +32,6 @@ _ROWS = (24, 44, 80, 120, 176)
 _TAPS = (2, 4, 8, 12, 20, 32, 64, 128)
 _HEIGHTS = (32, 24, 16, 12, 10, 8, 6, 4)
 _FEW = 16
-_WIDE = int(os.environ.get("CVCLI_TRY_WIDE", "48"))
-"""Words of a source row from which on it comes by sixteen pixels at a time, not by four."""
 _PAD = 32
 """Words between fours of source rows, at most."""
 
@@ -79,9 +76,6 @@ def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
     tilings = (
         _byte_tilings(x, y, source) if source.dtype == "uint8" else _float_tilings(x, y, source)
     )
-    wanted = os.environ.get("CVCLI_TRY_TILE")
-    if wanted:
-        tilings = [item for item in tilings if f"{item[1].tile[0]}x{item[1].tile[1]}" == wanted]
     return min(tilings, key=lambda item: item[0], default=(0.0, POINTS))[1]
 
 
@@ -96,9 +90,6 @@ def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tili
     for width, height, part in product((64, 32), _HEIGHTS, (1, 2, 4, 8)):
         batch = _THREADS // width // part
         span, quads = _reach(x, width, 4) // 4, _reach(y, height, 4) // 4
-        wide = span >= _WIDE
-        if wide:
-            span = _reach(x, width, 16) // 4
         shared = batch * (16 * channels * span + 4 * _PAD) + 4 * width * channels * (quads | 1)
         shared += 16 * (height * (1 + words[1]) + width * (1 + words[0])) + 4 * sum(words)
         room = _fitting(_ROOMS, shared)
@@ -106,10 +97,9 @@ def _byte_tilings(x: Taps, y: Taps, source: ImageSpec) -> list[tuple[float, Tili
             continue
         rounds = -(-quads // batch) if batch else 0
         # Instructions: to load, to make rows, to make columns of those, and around them.
-        work = 4 * quads * span * (13 if wide else 27)
-        work += rounds * _THREADS * (channels * (16 * words[0] + 17) + 25)
+        work = 4 * quads * span * 27 + rounds * _THREADS * (channels * (16 * words[0] + 17) + 25)
         work += width * height * channels // 4 * (16 * words[1] + 40) + 300 * _THREADS
-        template = (width, height, words[0], room, int(wide))
+        template = (width, height, words[0], room)
         blocks = 4 if words[0] <= 6 else 3 if words[0] <= 8 else 2
         tiling = Tiling(template, (width, height), words, span, quads | 1, batch, blocks)
         found += _scored(x, y, tiling, room, work)

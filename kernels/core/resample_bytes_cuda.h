@@ -4,7 +4,7 @@
 // column, and the second pass is like the first.
 #pragma once
 
-#include "core/resample_wide_cuda.h"
+#include "core/resample_load_cuda.h"
 
 namespace cvcli {
 
@@ -95,12 +95,10 @@ CVCLI_FN int32_t end_of(const ResampleAxis& axis, int32_t index) {
 }
 
 // Width and Height are the tile in pixels, records of columns have Words words, and a block has
-// Bytes of shared memory; Wide: source rows begin at whole chunks. All else is known at run time,
-// so that few kernels serve many sizes.
-template <int Width, int Height, int Words, int Bytes, int Wide>
+// Bytes of shared memory. All else is known at run time, so that few kernels serve many sizes.
+template <int Width, int Height, int Words, int Bytes>
 struct ByteNumbers {
     static constexpr int kWidth = Width, kHeight = Height, kWords = Words, kBytes = Bytes;
-    static constexpr bool kWide = Wide != 0;
 };
 
 // How a tile's shared memory is cut up. Words past the end of what is there meet weights of zero.
@@ -115,13 +113,12 @@ struct ByteRoom {
 
     CVCLI_FN ByteRoom(uint32_t* room, const ResampleParams& params)
         : pitch(params.y.reach), span(params.x.reach), batch(params.x.batch) {
-        // Neighbouring fours of rows are so many banks apart: an odd number, or whole chunks.
-        pad = ((N::kWide ? 12 : 9) - 4 * C * span) & (kWarp - 1);
+        // Neighbouring fours of rows are so many banks apart, an odd number.
+        pad = (9 - 4 * C * span) & (kWarp - 1);
         rows = reinterpret_cast<int4*>(room);
         columns = rows + N::kHeight * (1 + params.y.words);
         mid = reinterpret_cast<uint32_t*>(columns + N::kWidth * (1 + N::kWords));
-        raw = mid + N::kWidth * C * pitch +
-              (N::kWide ? (params.y.words + 3) / 4 * 4 : params.y.words);
+        raw = mid + N::kWidth * C * pitch + params.y.words;
     }
     // Columns lie so that those of a result word's four samples are far apart, and those of
     // neighbouring words side by side; the pitch is odd, so they are in different banks.
@@ -160,7 +157,7 @@ struct BytePasses {
     }
 
     CVCLI_FN void find_source() {
-        place.source_x = __ldg(&records_of(params.x, first_x())->x) & (N::kWide ? ~15 : ~0);
+        place.source_x = __ldg(&records_of(params.x, first_x())->x);
         place.source_y = __ldg(&records_of(params.y, first_y())->x);
         place.end_x = end_of(params.x, first_x() + place.width - 1);
         place.end_y = end_of(params.y, first_y() + place.height - 1);
@@ -187,24 +184,21 @@ struct BytePasses {
         const int quads = (place.end_y - place.source_y + 3) / 4;
 #pragma unroll 1
         for (int first = 0; first < quads; first += room.batch) {
-            load(reader, place.source_y + 4 * first, inverse);
+            BatchLoad<C, R>{reader,
+                            room.raw,
+                            place,
+                            params.frame.width,
+                            place.source_y + 4 * first,
+                            room.span,
+                            room.pad,
+                            room.batch,
+                            inverse}();
             __syncthreads();
             if (quad() < room.batch && first + quad() < quads && column() < place.width) {
                 make_quad(first);
             }
             __syncthreads();
         }
-    }
-    template <class R>
-    CVCLI_FN void load(const R& reader, int32_t row, uint32_t inverse) const {
-        const int32_t width = params.frame.width;
-        if constexpr (N::kWide && R::kPacked && sizeof(typename R::Raw::Sample) == 1) {
-            const WideLoad<C, R> wide = {reader, room.raw,  place,    width,
-                                         row,    room.span, room.pad, room.batch};
-            if (wide()) return;
-        }
-        BatchLoad<C, R>{reader,    room.raw, place,      width,  row,
-                        room.span, room.pad, room.batch, inverse}();
     }
     // This thread's column of four rows.
     CVCLI_FN void make_quad(int first) {
