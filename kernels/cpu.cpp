@@ -67,7 +67,7 @@ CVCLI_EXPORT int32_t cvcli_simd_level(void) {
 #define CVCLI_MAP(name, T, C)                                                                     \
     CVCLI_EXPORT void cvcli_map_##name##_##C(const cvcli::MapArgs* args, const cvcli::RowFn* fns, \
                                              int32_t nfns, int64_t begin, int64_t end) {          \
-        cvcli::map_rows<T, C>(*args, {args->table, fns, nfns}, begin, end);                       \
+        cvcli::map_rows<T, C>(*args, {args->table, fns, nfns, {}}, begin, end);                   \
     }
 
 #define CVCLI_MAPS(name, T) \

@@ -27,6 +27,7 @@ CVCLI_FN Pixel<uint8_t, 4> pixel_of(uint32_t word) {
 // For 8 bits c * a / 255, rounded; else the product in float32, without a division.
 struct Premultiply {
     float unused;
+    static constexpr bool kOnWords = true;
     template <class T, int C>
     static constexpr bool takes() {
         return kHasAlpha<C>;

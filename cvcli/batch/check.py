@@ -122,7 +122,7 @@ def _sizes(
     """The sizes of so many results; only pages differ."""
     if count == 1 or header.format != "TIFF":
         return [_size(header, chain, auto_orient)] * count
-    pages = islice(codecs.frames(data, header), count)
+    pages = codecs.frames(data, header, count)
     return [_size(page.header, chain, auto_orient) for page in pages]
 
 
@@ -165,4 +165,4 @@ def _header_in(data: bytes, max_pixels: int, frame: int | None) -> codecs.Header
     first = codecs.probe(data, max_pixels)
     if not frame or frame >= first.frames:
         return first
-    return next(islice(codecs.frames(data, first), frame, None)).header
+    return next(islice(codecs.frames(data, first, frame + 1), frame, None)).header

@@ -43,7 +43,8 @@ class Job:
 
     ``format`` names the encoder where the output's suffix or ``--format`` settles it; None stands
     for the input's own format, known once its content is seen. ``more`` are the outputs of the
-    pictures behind the first, where each has its own.
+    pictures behind the first, where each has its own. With ``by_suffix`` nothing but the input's
+    suffix has settled the format.
     """
 
     index: int
@@ -51,6 +52,7 @@ class Job:
     output: Place
     format: str | None
     more: tuple[Place, ...] = ()
+    by_suffix: bool = False
 
     @property
     def outputs(self) -> tuple[Place, ...]:
@@ -187,9 +189,9 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
     """Every file is its own output; a link is followed, so that what it points to is replaced."""
     for index, file in enumerate(files):
         if file.trouble is None:
+            file.relative = real = os.path.realpath(file.path)
             naming.name(file, "", index)
-            file.relative = os.path.realpath(file.path)
-            file.output = file.relative if os.path.islink(file.path) else file.path
+            file.relative, file.output = real, real if os.path.islink(file.path) else file.path
     refuse_collisions(files)
     plan = _settle(files, look_at_outputs(files, storage_of("")), Path(), rules)
     if rules.backup is None:
@@ -342,5 +344,6 @@ def _settle(
             problems.append(Problem(source, target, file.trouble or "no output", file.tip, index))
         else:
             more = tuple(place(output) for _, output in file.more)
-            (skipped if skip else jobs).append(Job(index, source, target, file.format, more))
+            job = Job(index, source, target, file.format, more, file.by_suffix)
+            (skipped if skip else jobs).append(job)
     return Plan(tuple(jobs), tuple(skipped), tuple(problems), root)

@@ -31,7 +31,9 @@ class Point:
 
     def reach(self) -> None:
         """Block until the point is reached, running its stream if that waits for this thread."""
-        if isinstance(self._queue, DrivenQueue) and self._queue.is_mine():
+        if isinstance(self._queue, Queue):
+            self._queue.help(self._done.is_set)
+        elif self._queue is not None and self._queue.is_mine():
             self._queue.drain()
         self.wait()
 
@@ -53,6 +55,7 @@ def _raise(error: BaseException | None) -> None:
 class Queue:
     """One stream: a thread that runs tasks in the order they were put.
 
+    Who waits for the stream runs tasks too: to wake a thread may take longer than the task.
     ``error`` is the first failure since the stream was last waited for.
     """
 
@@ -60,6 +63,7 @@ class Queue:
         self._tasks: deque[Callable[[], None] | None] = deque()
         self._change = threading.Condition()
         self._busy = False
+        self._waiting = 0
         self.error: BaseException | None = None
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
@@ -70,31 +74,63 @@ class Queue:
 
     def idle(self) -> bool:
         with self._change:
-            return not self._tasks and not self._busy
+            return self._is_idle()
+
+    def help(self, enough: Callable[[], bool]) -> None:
+        """Run tasks in this thread until it is enough or another thread is at one."""
+        while not enough() and self._take(wait=False):
+            self._step(helping=True)
 
     def join(self) -> None:
+        self.help(self.idle)
         with self._change:
-            self._change.wait_for(lambda: not self._tasks and not self._busy)
+            self._waiting += 1
+            try:
+                self._change.wait_for(self._is_idle)
+            finally:
+                self._waiting -= 1
             error, self.error = self.error, None
         _raise(error)
 
+    def _is_idle(self) -> bool:
+        return not self._tasks and not self._busy
+
     def _run(self) -> None:
-        while (task := self._next()) is not None:
-            try:
-                task()
-            except BaseException as error:
-                self.error = self.error or error
+        while self._take(wait=True):
+            self._step(helping=False)
+
+    def _take(self, *, wait: bool) -> bool:
+        """Make the first task this thread's; it stays in the queue until it is done."""
+        with self._change:
+            if wait:
+                self._change.wait_for(lambda: bool(self._tasks) and not self._busy)
+            if self._busy or not self._tasks or self._tasks[0] is None:
+                return False
+            self._busy = True
+            return True
+
+    def _step(self, *, helping: bool) -> None:
+        task = self._tasks[0]
+        assert task is not None
+        stopped = False
+        try:
+            task()
+        except BaseException as error:
+            # Ctrl-C ends the wait and not the work, which never changes what it reads and is begun
+            # anew by the next to take it.
+            stopped = helping and not isinstance(error, Exception)
+            if stopped:
+                raise
+            self.error = self.error or error
+        finally:
             # The task holds buffers; they must go back to the pool before the stream is idle.
             del task
-
-    def _next(self) -> Callable[[], None] | None:
-        with self._change:
-            self._busy = False
-            if not self._tasks:
-                self._change.notify_all()
-            self._change.wait_for(lambda: bool(self._tasks))
-            self._busy = True
-            return self._tasks.popleft()
+            if not stopped:
+                self._tasks.popleft()
+            with self._change:
+                self._busy = False
+                if self._tasks or self._waiting:
+                    self._change.notify_all()
 
 
 class DrivenQueue:

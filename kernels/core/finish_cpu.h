@@ -16,8 +16,19 @@ struct Finish {
     const void* table;
     const RowFn* fns;
     int32_t nfns;
+    Pieces pieces;
     bool changes() const { return table || nfns; }
 };
+
+// A table of the samples of a row, which `finish` has.
+template <class T, int C>
+void finish_by_table(const Finish& finish, T* dst, const T* src, int64_t width) {
+    const T* table = static_cast<const T*>(finish.table);
+    if constexpr (sizeof(T) == 2) {
+        if (finish.pieces.found) return piece_row<C>(dst, src, width, table, finish.pieces);
+    }
+    lookup_row<C>(dst, src, width, table);
+}
 
 template <class T, int C>
 void finish_in_place(const Finish& finish, uint8_t* row, int64_t width) {
@@ -28,7 +39,7 @@ void finish_in_place(const Finish& finish, uint8_t* row, int64_t width) {
         }
     } else if (finish.table) {
         T* samples = reinterpret_cast<T*>(row);
-        lookup_row<C>(samples, samples, width, static_cast<const T*>(finish.table));
+        finish_by_table<T, C>(finish, samples, samples, width);
     }
 }
 
@@ -37,8 +48,8 @@ template <class T, int C>
 bool finish_while_copying(const Finish& finish, uint8_t* dst, const uint8_t* src, int64_t width) {
     if constexpr (sizeof(T) < sizeof(float)) {
         if (!finish.table) return false;
-        lookup_row<C>(reinterpret_cast<T*>(dst), reinterpret_cast<const T*>(src), width,
-                      static_cast<const T*>(finish.table));
+        finish_by_table<T, C>(finish, reinterpret_cast<T*>(dst), reinterpret_cast<const T*>(src),
+                              width);
         return true;
     }
     return false;

@@ -23,6 +23,77 @@ CVCLI_ONCE void lookup_row(uint16_t* dst, const uint16_t* src, int64_t width,
     lookup_scalar<uint16_t, C>(dst, src, width * C, table);
 }
 
+// A straight piece of a table: ((v & keep) ^ turn) + add, of slope 0, 1 or -1.
+struct Piece {
+    uint16_t keep;
+    uint16_t turn;
+    uint16_t add;
+};
+
+// A table of 65536 entries that is one piece below `cut` and another from there on.
+struct Pieces {
+    Piece low;
+    Piece high;
+    uint16_t cut;
+    bool found;
+};
+
+// The first entry from `at` on that does not go on by `slope`.
+inline int32_t straight_until(const uint16_t* table, int32_t at, uint16_t slope) {
+    constexpr int32_t block = 256;
+    const auto bends = [&](int32_t i) { return uint16_t(table[i + 1] - table[i] - slope); };
+    while (at % block && at < 65535 && !bends(at)) ++at;
+    for (; at % block == 0 && at + block < 65536; at += block) {
+        uint16_t bend = 0;
+        for (int32_t i = 0; i < block; ++i) bend |= bends(at + i);
+        if (bend) break;
+    }
+    while (at < 65535 && !bends(at)) ++at;
+    return at + 1;
+}
+
+// The piece that begins with entry `at`; `end` becomes where it ends, 0 if there is none.
+inline Piece piece_from(const uint16_t* table, int32_t at, int32_t& end) {
+    const uint16_t slope = at < 65535 ? uint16_t(table[at + 1] - table[at]) : uint16_t(0);
+    end = slope == 0 || slope == 1 || slope == 65535 ? straight_until(table, at, slope) : 0;
+    const uint16_t keep = slope ? 65535 : 0, turn = slope == 65535 ? 65535 : 0;
+    return {keep, turn, uint16_t(table[at] - ((at & keep) ^ turn))};
+}
+
+// Thresholds, inversions and the like need no table.
+CVCLI_ONCE inline Pieces pieces_of(const uint16_t* table) {
+    Pieces pieces = {};
+    int32_t end = 0;
+    pieces.low = pieces.high = piece_from(table, 0, end);
+    pieces.cut = static_cast<uint16_t>(smaller(end, 65535));
+    if (end > 0 && end < 65536) pieces.high = piece_from(table, end, end);
+    pieces.found = end == 65536;
+    return pieces;
+}
+
+// The same as lookup_row, by the pieces of the table.
+template <int C>
+CVCLI_ONCE void piece_row(uint16_t* dst, const uint16_t* src, int64_t width, const uint16_t* table,
+                          const Pieces& pieces) {
+    constexpr int block = 64;
+    const Piece low = pieces.low, high = pieces.high;
+    const uint16_t cut = pieces.cut;
+    const int64_t count = width * C;
+    int64_t at = 0;
+    for (; at + block <= count; at += block) {
+        uint16_t made[block];
+        for (int i = 0; i < block; ++i) {
+            const uint16_t v = src[at + i];
+            const uint16_t below = uint16_t(((v & low.keep) ^ low.turn) + low.add);
+            const uint16_t above = uint16_t(((v & high.keep) ^ high.turn) + high.add);
+            const uint16_t value = v < cut ? below : above;
+            made[i] = is_alpha<C>(static_cast<uint32_t>(i)) ? v : value;
+        }
+        std::memcpy(dst + at, made, sizeof made);
+    }
+    lookup_scalar<uint16_t, C>(dst + at, src + at, count - at, table);
+}
+
 #if CVCLI_SIMD == 0
 
 // Eight samples through one register (little-endian): one load and one store for all.

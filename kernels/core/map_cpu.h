@@ -15,8 +15,17 @@ void map_image(const MapArgs& args, int32_t index, Part rows, const Finish& fini
     map_band_rows<T, C>(band, finish);
 }
 
+// Samples from which on a look through a table of 16 bits pays.
+constexpr int64_t kManySamples = 1 << 18;
+
 template <class T, int C>
-void map_rows(const MapArgs& args, const Finish& finish, int64_t begin, int64_t end) {
+void map_rows(const MapArgs& args, Finish finish, int64_t begin, int64_t end) {
+    if constexpr (sizeof(T) == 2) {
+        const int64_t samples = (end - begin) * image_at(args.dst, 0).width * C;
+        if (finish.table && samples >= kManySamples) {
+            finish.pieces = pieces_of(static_cast<const T*>(finish.table));
+        }
+    }
     int64_t first = 0;
     for (int32_t i = 0; i < args.count && first < end; ++i) {
         const int64_t height = image_at(args.dst, i).height;

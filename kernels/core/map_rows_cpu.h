@@ -16,6 +16,9 @@ struct Band {
     int32_t end;
 };
 
+// Pixels between two looks for a long run.
+constexpr int32_t kLongRun = 64;
+
 // A few one by one, then copies doubled until they fill: a constant row costs what a copy does.
 template <int P>
 void fill_pixels(uint8_t* dst, const uint8_t* pixel, int64_t count) {
@@ -33,15 +36,38 @@ inline int32_t same_source(const int32_t* map, int32_t x, int32_t end) {
     return next - x;
 }
 
+// Pixels from x on of a source row, up to `end` or to one that is a constant; returns where it
+// stopped. Three samples are moved as four, but for the last pixel of either row.
+template <int P>
+int32_t pick_pixels(uint8_t* dst, const uint8_t* row, int32_t width, const int32_t* map, int32_t x,
+                    int32_t end) {
+    constexpr int wide = P % 3 ? P : P / 3 * 4;
+    const uint32_t inner = static_cast<uint32_t>(width - (wide > P));
+    const int32_t stop = end - (wide > P);
+    for (; x < end && map[x] >= 0; ++x) {
+        for (; x < stop && static_cast<uint32_t>(map[x]) < inner; ++x) {
+            std::memcpy(dst + int64_t{x} * P, row + int64_t{map[x]} * P, wide);
+        }
+        if (x == end || map[x] < 0) break;
+        std::memcpy(dst + int64_t{x} * P, row + int64_t{map[x]} * P, P);
+    }
+    return x;
+}
+
 // Pixels outside the run, each of P bytes.
 template <int P>
 CVCLI_ONCE void gather_pixels(const Band& band, int32_t at_y, uint8_t* dst, Part part) {
     const int32_t* map = band.move.x.map;
     for (int32_t x = part.begin; x < part.end;) {
-        const uint8_t* from = pixel_at<uint8_t, P>(band.src, band.move, at_y, map[x]);
         const int32_t count = same_source(map, x, part.end);
-        fill_pixels<P>(dst + int64_t{x} * P, from, count);
-        x += count;
+        if (at_y < 0 || map[x] < 0 || count >= kLongRun) {
+            const uint8_t* from = pixel_at<uint8_t, P>(band.src, band.move, at_y, map[x]);
+            fill_pixels<P>(dst + int64_t{x} * P, from, count);
+            x += count;
+        } else {
+            const int32_t end = smaller(part.end - x, kLongRun) + x;
+            x = pick_pixels<P>(dst, row_at<uint8_t>(band.src, at_y), band.src.width, map, x, end);
+        }
     }
 }
 
@@ -100,7 +126,15 @@ void map_row(const Band& band, int32_t row, const Finish& finish) {
 
 template <class T, int C>
 void map_band_rows(const Band& band, const Finish& finish) {
-    for (int32_t row = band.begin; row < band.end; ++row) map_row<T, C>(band, row, finish);
+    for (int32_t row = band.begin; row < band.end; ++row) {
+        if (row > band.begin && axis_at(band.move.y, row) == axis_at(band.move.y, row - 1)) {
+            const uint8_t* above = row_at<const uint8_t>(band.dst, row - 1);
+            std::memcpy(row_at<uint8_t>(band.dst, row), above,
+                        sizeof(T) * C * static_cast<size_t>(band.dst.width));
+        } else {
+            map_row<T, C>(band, row, finish);
+        }
+    }
 }
 
 }  // namespace cvcli

@@ -4,7 +4,7 @@
 
 #include "core/gather.h"
 #include "core/map_rows_cuda.h"
-#include "core/turn_cuda.h"
+#include "core/turn_squares_cuda.h"
 
 namespace cvcli {
 
@@ -22,7 +22,7 @@ struct TurnTile {
 template <class T, int C>
 CVCLI_FN constexpr int room_bytes() {
     return larger(TurnTile<T, C>::kPixels * TurnTile<T, C>::kPitch + kChunk,
-                  TurnRoom<T, C>::kBytes);
+                  larger(TurnRoom<T, C>::kBytes, SquareRoom<T, C>::kBytes));
 }
 
 template <class T, int C>
@@ -89,25 +89,54 @@ CVCLI_FN void map_tile(const Image& src, const Image& dst, const Move& move,
     __syncthreads();
 }
 
-template <bool Uniform, class T, int C, class F>
-CVCLI_FN void map_image_tiles(const MapArgs& args, int32_t index, uint8_t* room, const F& f) {
+// Calls each(src, dst, move, tile) for the block's tiles of all images.
+template <bool Uniform, class T, int C, class Each>
+CVCLI_FN void for_each_turn_tile(const MapArgs& args, uint8_t* room, const Each& each) {
     constexpr int N = TurnTile<T, C>::kPixels;
-    const Image dst = image_of<Uniform>(args.dst, index);
-    if (static_cast<int32_t>(blockIdx.x) * N >= dst.width) return;
-    const Image src = image_of<Uniform>(args.src, index);
-    const Move& move = move_of<Uniform>(args, index);
-    for (int32_t down = blockIdx.y; down * N < dst.height; down += gridDim.y) {
-        map_tile<T, C>(src, dst, move, tile_at<T, C>(dst, down, room), f);
+#pragma unroll 1
+    for (int32_t index = blockIdx.z; index < args.count; index += gridDim.z) {
+        const Image dst = image_of<Uniform>(args.dst, index);
+        if (static_cast<int32_t>(blockIdx.x) * N >= dst.width) continue;
+        const Image src = image_of<Uniform>(args.src, index);
+        const Move& move = move_of<Uniform>(args, index);
+#pragma unroll 1
+        for (int32_t down = blockIdx.y; down * N < dst.height; down += gridDim.y) {
+            each(src, dst, move, tile_at<T, C>(dst, down, room));
+        }
     }
+}
+
+// Tiles that don't turn by squares: a call, for inlined they would take registers from those that
+// do.
+template <bool Uniform, class T, int C, class F>
+CVCLI_CALL void map_other_tiles(const MapArgs& args, F functor, uint8_t* room) {
+    const auto f = bind(functor, args);
+    for_each_turn_tile<Uniform, T, C>(
+        args, room,
+        [&](const Image& src, const Image& dst, const Move& move, const TurnTile<T, C>& tile) {
+            const TurnPart part = {tile.x, tile.y, tile.width, tile.height};
+            if (square_source<T, C>(src, dst, move, part).from) return;
+            map_tile<T, C>(src, dst, move, tile, f);
+        });
 }
 
 template <bool Uniform, class T, int C, class F>
 CVCLI_FN void map_tiles(const MapArgs& args, const F& functor) {
     __shared__ __align__(16) uint8_t room[room_bytes<T, C>()];
     const auto f = bind(functor, args);
-    for (int32_t index = blockIdx.z; index < args.count; index += gridDim.z) {
-        map_image_tiles<Uniform, T, C>(args, index, room, f);
-    }
+    bool others = false;
+    for_each_turn_tile<Uniform, T, C>(
+        args, room,
+        [&](const Image& src, const Image& dst, const Move& move, const TurnTile<T, C>& tile) {
+            const TurnPart part = {tile.x, tile.y, tile.width, tile.height};
+            const SquareSource source = square_source<T, C>(src, dst, move, part);
+            if (source.from) {
+                turn_by_squares<T, C>(room, source, dst, part, f);
+            } else {
+                others = true;
+            }
+        });
+    if (others) map_other_tiles<Uniform, T, C>(args, functor, room);
 }
 
 }  // namespace cvcli

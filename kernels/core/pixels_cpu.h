@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/channels_cpu.h"
+#include "core/colors_cpu.h"
 #include "core/lanes_cpu.h"
 
 namespace cvcli {
@@ -40,6 +41,28 @@ void step_block(const Step& step, const T* from, void* to, int count) {
     join_lanes<U, D>(joined, static_cast<U*>(to), count);
 }
 
+// Steps from four bytes to four that do most of their work on all of them say so: kOnWords.
+template <class Step, class = void>
+struct OnWords {
+    static constexpr bool value = false;
+};
+template <class Step>
+struct OnWords<Step, typename Void<decltype(&Step::kOnWords)>::type> {
+    static constexpr bool value = Step::kOnWords;
+};
+
+// Such a step on pixels as they lie.
+template <class Step>
+CVCLI_ONCE void step_words(const Step step, const uint8_t* __restrict from, uint8_t* __restrict to,
+                           int64_t width) {
+    for (int64_t x = 0; x < width; ++x) {
+        Pixel<uint8_t, 4> pixel;
+        std::memcpy(&pixel, from + x * 4, 4);
+        pixel = step(pixel);
+        std::memcpy(to + x * 4, &pixel, 4);
+    }
+}
+
 template <class T, int C, class Step>
 void step_row(const Step& step, const void* in, void* out, int64_t width) {
     using Out = decltype(step(Pixel<T, C>{}));
@@ -48,7 +71,14 @@ void step_row(const Step& step, const void* in, void* out, int64_t width) {
     if constexpr (MovesChannels<Step>::value) {
         return move_channels<Pixel<T, C>, Out>(step, from, to, width);
     }
-    for (int64_t x = 0; x < width; x += kLanes) {
+    if constexpr (OnWords<Step>::value && sizeof(T) == 1 && C == 4) {
+        return step_words(step, from, to, width);
+    }
+    int64_t x = 0;
+    if constexpr (OnFloats<Step>::value && sizeof(T) == 1 && C == 3) {
+        x = step_colors(step, from, to, width);
+    }
+    for (; x < width; x += kLanes) {
         const int count = static_cast<int>(smaller<int64_t>(kLanes, width - x));
         const T* block = reinterpret_cast<const T*>(from + x * int64_t{sizeof(T)} * C);
         step_block<T, C>(step, block, to + x * int64_t{sizeof(Out)}, count);

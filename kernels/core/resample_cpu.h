@@ -2,8 +2,10 @@
 // column, which are sums of whole vectors; a ring keeps each row made as long as it is needed.
 #pragma once
 
+#include "core/resample_floats_cpu.h"
 #include "core/resample_halves_cpu.h"
 #include "core/resample_rows_cpu.h"
+#include "core/resample_sparse_cpu.h"
 
 namespace cvcli {
 
@@ -29,6 +31,11 @@ class Resampler {
           y_(share.params.y),
           reader_(share, scratch),
           writer_(share, scratch),
+          sums_(x_, share.params.frame.x0, kFloat && !x_.copies ? share.dst.width : 0,
+                share.params.frame.width, scratch),
+          sparse_(is_sparse(share)),
+          sparse_sums_(x_, share.params.frame.x0, sparse_ ? share.dst.width : 0,
+                       share.params.frame.width * int64_t{C}, scratch),
           width_(int64_t{share.dst.width} * C),
           pitch_((width_ + 127) / 64 * 64) {
         const int32_t most = taps(y_);
@@ -38,13 +45,11 @@ class Resampler {
         const int64_t row = int64_t{share.params.frame.width} * C;
         if (!reader_.is_direct()) rooms_ = scratch.take<T>(row * kGroup);
         room_pitch_ = reader_.is_direct() ? 0 : row;
+        if (sizeof(T) == 2) wide_ = scratch.take<float>(row);
         halves_ = !kFloat && kHalvesRows && x_.halves;
-        if (kFloat || x_.copies || halves_) return;
+        if (kFloat || x_.copies || halves_ || sparse_) return;
         turned_ = scratch.take<Mid>((larger(kChunk, taps(x_)) * C + 16) * int64_t{kGroup});
         made_ = scratch.take<Mid>((kChunk * C + 16) * int64_t{kGroup});
-        sparse_ = share.params.frame.width > 2 * taps(x_) * int64_t{share.dst.width};
-        picked_pitch_ = (kChunk + taps(x_)) * C + 16;
-        if (sparse_) picked_ = scratch.take<T>(picked_pitch_ * kGroup);
     }
 
     void run() {
@@ -63,6 +68,12 @@ class Resampler {
     // Columns turned at a time: what they take stays in the second level of the caches.
     static constexpr int32_t kChunk = (1 << 16) / (kGroup * C * int(sizeof(Mid)));
 
+    // Few pixels of many, whose weights the caches hold: no others are worth a look.
+    static bool is_sparse(const Share<ResampleParams>& share) {
+        const int64_t wanted = share.dst.width, taken = 2 * taps(share.params.x) * wanted;
+        return !kFloat && wanted <= 1 << 16 && share.params.frame.width > taken;
+    }
+
     static int32_t taps(const ResampleAxis& axis) { return axis.most * (kFloat ? 1 : 2); }
 
     // The next rows that the destination rows from `row` on need, into the ring.
@@ -70,7 +81,7 @@ class Resampler {
         const T* rows[kGroup];
         Mid* made[kGroup];
         int32_t count = 0;
-        const int32_t wanted = halves_ ? 8 : kGroup;
+        const int32_t wanted = halves_ || sparse_ ? 8 : kGroup;
         for (; row < share_.end && count < wanted; ++row) {
             const int32_t* span = y_.spans + 2 * int64_t{share_.params.frame.y0 + row};
             next_ = larger(next_, span[0]);
@@ -82,7 +93,7 @@ class Resampler {
             }
         }
         if (x_.copies) return copy(made, rows, count);
-        if (kFloat || halves_) return each_row(made, rows, count);
+        if (kFloat || halves_ || sparse_) return each_row(made, rows, count);
         if constexpr (!kFloat) {
             for (; count < kGroup; ++count) {
                 rows[count] = rows[0];
@@ -103,13 +114,23 @@ class Resampler {
         const Frame& frame = share_.params.frame;
         for (int32_t r = 0; r < count; ++r) {
             if constexpr (kFloat) {
-                sum_row<C>(made[r], rows[r], x_, frame.x0, share_.dst.width, frame.width);
+                sums_.sum(made[r], as_floats(rows[r]));
+            } else if (sparse_) {
+                sparse_sums_.sum(made[r], rows[r]);
             } else {
                 const int64_t skipped = int64_t{frame.x0} * C * 2;
                 halve_row<C>(made[r], rows[r] + skipped, int64_t{frame.width} * C - skipped,
                              width_);
             }
         }
+    }
+
+    // A row of samples that floats hold exactly.
+    const float* as_floats(const T* row) const {
+        if constexpr (sizeof(T) == sizeof(float)) return row;
+        const int64_t count = int64_t{share_.params.frame.width} * C;
+        for (int64_t i = 0; i < count; ++i) wide_[i] = static_cast<float>(row[i]);
+        return wide_;
     }
 
     void resize(Mid* const* made, const T* const* rows) const {
@@ -120,8 +141,7 @@ class Resampler {
             int32_t last = first;
             while (end < share_.dst.width && end - begin < kChunk) {
                 const int32_t reach = spans[2 * end] + spans[2 * end + 1];
-                const int32_t taken = sparse_ ? (end - begin + 1) * taps(x_) : reach - first;
-                if (end > begin && taken > kChunk) break;
+                if (end > begin && reach - first > kChunk) break;
                 last = larger(last, reach);
                 ++end;
             }
@@ -130,63 +150,13 @@ class Resampler {
         }
     }
 
-    // Few pixels of many: those wanted are put side by side, so that no others are turned.
-    void pick(const T** picked, const T* const* rows, int32_t begin, int32_t end) const {
-        const int32_t* spans = x_.spans + 2 * int64_t{share_.params.frame.x0};
-        const int64_t most = taps(x_) * int64_t{C};
-        const int64_t row_samples = int64_t{share_.params.frame.width} * C;
-        const int64_t blocks = (most * int64_t{sizeof(T)} + 7) / 8;
-        int32_t whole = end;
-        while (whole > begin &&
-               spans[2 * (whole - 1)] * int64_t{C} + blocks * kBlock > row_samples) {
-            --whole;
-        }
-        for (int r = 0; r < kGroup; ++r) {
-            T* to = picked_ + r * picked_pitch_;
-            picked[r] = to;
-            if (blocks == 1) {
-                pick_row<1>(to, rows[r], spans, begin, whole, most, 1);
-            } else if (blocks == 2) {
-                pick_row<2>(to, rows[r], spans, begin, whole, most, 2);
-            } else {
-                pick_row<0>(to, rows[r], spans, begin, whole, most, blocks);
-            }
-            for (int32_t x = whole; x < end; ++x) {
-                const int64_t first = spans[2 * x] * int64_t{C};
-                std::memcpy(to + (x - begin) * most, rows[r] + first,
-                            sizeof(T) * static_cast<size_t>(smaller(most, row_samples - first)));
-            }
-        }
-    }
-
-    static constexpr int kBlock = 8 / int(sizeof(T));
-
-    template <int N>
-    static void pick_row(T* to, const T* row, const int32_t* spans, int32_t begin, int32_t end,
-                         int64_t most, int64_t blocks) {
-        for (int32_t x = begin; x < end; ++x, to += most) {
-            const T* from = row + spans[2 * x] * int64_t{C};
-            for (int64_t i = 0; i < (N ? N : blocks); ++i) {
-                std::memcpy(to + i * kBlock, from + i * kBlock, 8);
-            }
-        }
-    }
-
     void chunk(Mid* const* made, const T* const* rows, int32_t begin, int32_t end, int32_t first,
                int32_t last) const {
-        const T* picked[kGroup];
-        if (sparse_) {
-            pick(picked, rows, begin, end);
-            rows = picked;
-            first = 0;
-            last = (end - begin) * taps(x_);
-        }
-        const int64_t row_bytes = sparse_ ? picked_pitch_ : share_.params.frame.width * int64_t{C};
+        const int64_t row_bytes = share_.params.frame.width * int64_t{C};
         turn_in(turned_, rows, row_bytes, int64_t{first} * C, int64_t{last} * C);
         for (int32_t x = begin; x < end; ++x) {
             const int32_t index = share_.params.frame.x0 + x;
-            const int32_t place = sparse_ ? (x - begin) * taps(x_) : x_.spans[2 * index] - first;
-            column(index, x - begin, place);
+            column(index, x - begin, x_.spans[2 * index] - first);
         }
         turn_out(made, int64_t{begin} * C, made_, int64_t{end - begin} * C);
     }
@@ -205,19 +175,20 @@ class Resampler {
     const ResampleAxis& y_;
     const Reader<T, C> reader_;
     const Writer<T, C> writer_;
+    const FloatSums<C> sums_;
+    const bool sparse_;
+    const SparseSums<C> sparse_sums_;
     int64_t width_;
     int64_t pitch_;
     int32_t slots_ = 0;
     Mid* ring_ = nullptr;
     int32_t* numbers_ = nullptr;
     T* rooms_ = nullptr;
+    float* wide_ = nullptr;
     int64_t room_pitch_ = 0;
     Mid* turned_ = nullptr;
     Mid* made_ = nullptr;
-    T* picked_ = nullptr;
-    int64_t picked_pitch_ = 0;
     bool halves_ = false;
-    bool sparse_ = false;
     int32_t next_ = 0;
     int32_t head_ = 0;
     int32_t tail_ = 0;

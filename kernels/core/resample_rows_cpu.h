@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/bytes_cpu.h"
+#include "core/floats_cpu.h"
 #include "core/rows_cpu.h"
 
 namespace cvcli {
@@ -127,51 +128,47 @@ CVCLI_ONCE inline void turn_out(uint8_t* const* rows, int64_t at, const uint8_t*
     }
 }
 
-// One row of float sums. Pixels of three samples are taken as four, which is a vector; where the
-// fourth would lie outside the row they are not.
-template <int N, int C, class T>
-void sum_pixel(float* out, const T* from, const float* weights, int32_t count) {
-    float sums[N];
-    for (int c = 0; c < N; ++c) sums[c] = weights[0] * static_cast<float>(from[c]);
-    for (int32_t k = 1; k < count; ++k) {
-        for (int c = 0; c < N; ++c) {
-            sums[c] += weights[k] * static_cast<float>(from[int64_t{k} * C + c]);
-        }
+// A few rows, each found once.
+struct FewRows {
+    static constexpr int32_t kMost = 16;
+    const float* rows[kMost];
+    const float* at(int32_t row) const { return rows[row]; }
+};
+
+constexpr int kBlend = 4 * Floats::kCount;
+
+// Sums of kBlend floats in the order of the taps.
+template <class Rows>
+inline void blend_floats(float* sums, const Rows& rows, int64_t at, const float* weights,
+                         int32_t count) {
+    Floats acc[4];
+    const Floats weight = all_floats(weights[0]);
+    CVCLI_UNROLL
+    for (int i = 0; i < 4; ++i) {
+        acc[i] = weight * load_floats(rows.at(0) + at + i * Floats::kCount);
     }
-    std::memcpy(out, sums, sizeof sums);
-}
-
-// `out` has room for a sample more than `width` pixels.
-template <int C, class T>
-void sum_row(float* out, const T* row, const ResampleAxis& axis, int32_t x0, int32_t width,
-             int32_t row_width) {
-    constexpr int N = C == 3 ? 4 : C;
-    for (int32_t x = 0; x < width; ++x) {
-        const int32_t* span = axis.spans + 2 * int64_t{x0 + x};
-        const float* weights =
-            static_cast<const float*>(axis.weights) + int64_t{x0 + x} * axis.most;
-        const T* from = row + int64_t{span[0]} * C;
-        float* to = out + int64_t{x} * C;
-        if (span[0] + span[1] < row_width) {
-            sum_pixel<N, C>(to, from, weights, span[1]);
-        } else {
-            sum_pixel<C, C>(to, from, weights, span[1]);
-        }
-    }
-}
-
-constexpr int kBlend = 64;
-
-// Sums of up to kBlend floats in the order of the taps.
-template <int N, class Rows>
-void blend_floats(float (&sums)[N], const Rows& rows, int64_t at, const float* weights,
-                  int32_t count) {
-    const float* first = rows.at(0) + at;
-    for (int i = 0; i < N; ++i) sums[i] = weights[0] * first[i];
     for (int32_t k = 1; k < count; ++k) {
         const float* row = rows.at(k) + at;
-        const float weight = weights[k];
-        for (int i = 0; i < N; ++i) sums[i] += weight * row[i];
+        const Floats next = all_floats(weights[k]);
+        CVCLI_UNROLL
+        for (int i = 0; i < 4; ++i) {
+            acc[i] = acc[i] + next * load_floats(row + i * Floats::kCount);
+        }
+    }
+    CVCLI_UNROLL
+    for (int i = 0; i < 4; ++i) store_floats(sums + i * Floats::kCount, acc[i]);
+}
+
+template <class T, class Rows>
+void blend_all(T* out, const Rows& rows, const float* weights, int32_t count, int64_t width) {
+    for (int64_t at = 0; at < width; at += kBlend) {
+        float sums[kBlend];
+        blend_floats(sums, rows, at, weights, count);
+        if (at + kBlend <= width) {
+            for (int i = 0; i < kBlend; ++i) out[at + i] = to_sample<T>(sums[i]);
+        } else {
+            for (int i = 0; i < width - at; ++i) out[at + i] = to_sample<T>(sums[i]);
+        }
     }
 }
 
@@ -180,13 +177,10 @@ CVCLI_ONCE void blend_row(T* out, Rows rows, const ResampleAxis& axis, int32_t i
                           int64_t width) {
     const float* weights = static_cast<const float*>(axis.weights) + index * int64_t{axis.most};
     const int32_t count = axis.spans[2 * index + 1];
-    for (int64_t at = 0; at < width; at += kBlend) {
-        float sums[kBlend];
-        blend_floats(sums, rows, at, weights, count);
-        T samples[kBlend];
-        for (int i = 0; i < kBlend; ++i) samples[i] = to_sample<T>(sums[i]);
-        std::memcpy(out + at, samples, sizeof(T) * smaller(int64_t{kBlend}, width - at));
-    }
+    if (count > FewRows::kMost) return blend_all(out, rows, weights, count, width);
+    FewRows few;
+    for (int32_t k = 0; k < count; ++k) few.rows[k] = rows.at(k);
+    blend_all(out, few, weights, count, width);
 }
 
 }  // namespace cvcli

@@ -2,6 +2,7 @@
 // memory, and a thread makes results of four columns of what lies there.
 #pragma once
 
+#include "core/bytes_cuda.h"
 #include "core/strip_store_cuda.h"
 
 namespace cvcli {
@@ -14,19 +15,6 @@ template <class A, class B>
 struct Either<false, A, B> {
     using type = B;
 };
-
-// A byte or a word of a register as a float, at full rate: it becomes the end of 2^23's mantissa.
-template <class T>
-CVCLI_FN float float_at(uint32_t word, int sample) {
-    constexpr uint32_t big = 0x4b000000u;
-    if constexpr (sizeof(T) == 1) {
-        return float_of(__byte_perm(word, big, 0x7440 | sample)) - 8388608.0f;
-    } else if constexpr (sizeof(T) == 2) {
-        return float_of(__byte_perm(word, big, sample ? 0x7432 : 0x7410)) - 8388608.0f;
-    } else {
-        return float_of(word);
-    }
-}
 
 // N words that lie 16-byte aligned in shared memory.
 template <int N>

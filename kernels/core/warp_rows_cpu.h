@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/warp_cpu.h"
+#include "core/warp_gray_cpu.h"
 
 namespace cvcli {
 
@@ -87,6 +88,22 @@ inline __m128 cubic_sum(__m128 a, __m128 b, __m128 c, __m128 d, const CubicWeigh
 }
 
 template <class T, int C>
+Pixel<T, C> linear_pixel(const WarpSource<T, C>& source, const Place& place) {
+    const LinearWeights f = linear_weights(place);
+    const T* above = source.at(place.y, place.x);
+    const T* below = source.at(place.y + 1, place.x);
+    const __m128 upper = _mm_add_ps(_mm_mul_ps(tap_floats(above), _mm_set1_ps(f.w[0][0])),
+                                    _mm_mul_ps(tap_floats(above + C), _mm_set1_ps(f.w[0][1])));
+    const __m128 lower = _mm_add_ps(_mm_mul_ps(tap_floats(below), _mm_set1_ps(f.w[1][0])),
+                                    _mm_mul_ps(tap_floats(below + C), _mm_set1_ps(f.w[1][1])));
+    alignas(16) float sums[4];
+    _mm_store_ps(sums, _mm_add_ps(upper, lower));
+    Pixel<T, C> out;
+    for (int c = 0; c < C; ++c) out.v[c] = to_sample<T>(sums[c]);
+    return out;
+}
+
+template <class T, int C>
 Pixel<T, C> cubic_pixel(const WarpSource<T, C>& source, const Place& place) {
     const CubicWeights across = cubic_weights(place.fx);
     const CubicWeights down = cubic_weights(place.fy);
@@ -131,7 +148,12 @@ void inner_block(const WarpSource<T, C>& source, const Places& places, T* to) {
     }
     if constexpr (Filter == kLinear && C > 2 && sizeof(T) == 1) {
         i = linear_groups<C>(source, places, to);
+    } else if constexpr (Filter == kLinear && C > 2) {
+        for (; i < places.count; ++i) {
+            put_pixel(to + int64_t{i} * C, linear_pixel<T, C>(source, places[i]));
+        }
     }
+    if constexpr (Filter == kLinear && C == 1) i = gray_groups(source, places, to);
 #endif
     for (; i < places.count; ++i) {
         put_pixel(to + int64_t{i} * C, inner_pixel<Filter, T, C>(source, places[i]));

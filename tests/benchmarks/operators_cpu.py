@@ -25,14 +25,25 @@ from cvcli.ops import parse_chain
 _ROUNDS = 15
 _ANGLE = cv2.getRotationMatrix2D((959.5, 539.5), 30, 1)
 _TURNED = np.array([[0.9, -0.3, 100], [0.3, 0.9, -100], [1e-4, 5e-5, 1]])
+_TWIST = np.array([[0.9, 0.1, 0.05, 0], [0.05, 0.8, 0.1, 0], [0.1, 0.05, 0.9, 0]])
 _LANCZOS = Image.Resampling.LANCZOS
 PEERS: tuple[tuple[str, Callable[[np.ndarray], object]], ...] = (
     ("flip --axis -1", lambda a: cv2.flip(a, -1)),
     ("invert", cv2.bitwise_not),
+    ("threshold --thresh 50%", lambda a: cv2.threshold(a, 127.5, 255, cv2.THRESH_BINARY)),
+    ("channelreorder --order 2,1,0", lambda a: cv2.cvtColor(a, cv2.COLOR_RGB2BGR)),
+    (
+        "color-twist --matrix '0.9,0.1,0.05,0;0.05,0.8,0.1,0;0.1,0.05,0.9,0'",
+        lambda a: cv2.transform(a, _TWIST),
+    ),
     ("rotate --angle 30", lambda a: cv2.warpAffine(a, _ANGLE, (1920, 1080))),
     (
         "warp-perspective --matrix '0.9,-0.3,100;0.3,0.9,-100;0.0001,0.00005,1'",
         lambda a: cv2.warpPerspective(a, _TURNED, (1920, 1080)),
+    ),
+    (
+        "resize 50% --filter nearest",
+        lambda a: cv2.resize(a, (960, 540), interpolation=cv2.INTER_NEAREST),
     ),
     ("resize 50% --antialias off", lambda a: cv2.resize(a, (960, 540))),
     ("resize 224x224! --antialias off", lambda a: cv2.resize(a, (224, 224))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from ctypes import Structure, c_double, c_float, c_int32, c_int64
 from functools import lru_cache
@@ -56,7 +57,7 @@ class Warp(Pattern):
     """
 
     name = "warp"
-    blocks = 4
+    blocks = int(os.environ.get("WARP_BLOCKS", "4"))
     windowed = True
 
     def __init__(
