@@ -7,7 +7,6 @@ codecs cost, and an image is still in the caches at its next step.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from cvcli.batch.check import check_inputs
 from cvcli.batch.device import DeviceStage, Done, check_codec
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
+from cvcli.batch.jobs import folders_of
 from cvcli.batch.lossless import moved, moved_nbytes, opened
 from cvcli.batch.options import Ends, Options
 from cvcli.batch.plan import Job, Plan
@@ -389,8 +389,7 @@ def _run(
     ends: Ends,
 ) -> None:
     if isinstance(ends.sink, FileSink):
-        outputs = (output for job in plan.jobs for output in job.outputs)
-        for folder in sorted({os.fspath(output.parent) for output in outputs}):
+        for folder in folders_of(plan.jobs):
             storage_of(folder).remove_stale(folder)
     Runner(plan, chain, options, report, ends).run(tick)
     if not report.left and (ends.feed is None or ends.feed.complete):
