@@ -131,6 +131,11 @@ class State:
         """Whether nothing is left to do, now or later."""
         return self._left <= 0 and not self._more
 
+    @property
+    def unstarted(self) -> int:
+        """Jobs that wait to be started."""
+        return len(self._todo)
+
     def add(self, job: Job) -> bool:
         """Take one more job, unless the run has been stopped."""
         with self.change:

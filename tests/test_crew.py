@@ -1,0 +1,136 @@
+"""As many workers as there are cores, and more where those wait for files."""
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from conftest import noise
+from test_cli import files_in, save
+
+from cvcli.batch.crew import Crew
+from cvcli.batch.options import Ends, Options
+from cvcli.batch.plan import make_plan
+from cvcli.batch.report import Report
+from cvcli.batch.run import run
+from cvcli.batch.sinks import FileSink
+from cvcli.batch.sources import Files
+from cvcli.ops import parse_chain
+
+
+class Clocks:
+    """A crew of two on two cores whose clocks are moved by hand; its threads wait to the end."""
+
+    def __init__(self, steered: bool = True) -> None:
+        self.now = self.ran = 0.0
+        self.over = threading.Event()
+        self.crew = Crew(
+            self.over.wait, 2, 2, steered=steered, clock=lambda: self.now,
+            processor=lambda: self.ran,
+        )  # fmt: skip
+        self.crew.start()
+
+    def look(self, share: float, waiting: int, left: int = 1000) -> int:
+        """Let 0.1 s pass with a share of both cores busy, and so many workers waiting."""
+        self.now, self.ran = self.now + 0.1, self.ran + 0.2 * share
+        self.crew.waiting = set(range(waiting))
+        self.crew.look(left)
+        return self.crew.count
+
+    def end(self) -> None:
+        self.over.set()
+        self.crew.join()
+
+
+@pytest.fixture
+def clocks():
+    made = []
+
+    def make(**how):
+        made.append(Clocks(**how))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.end()
+
+
+def test_workers_are_added_while_they_wait_and_the_processor_is_idle(clocks):
+    crew = clocks()
+    assert [crew.look(0.1, 2) for _ in range(2)] == [2, 2]
+    counts = [crew.look(0.1, 14) for _ in range(9)]
+    assert counts[:2] == [3, 4] and counts == sorted(counts) and counts[-1] == 16
+    assert sum(thread.name.startswith("cvcli-worker") for thread in threading.enumerate()) >= 16
+
+
+@pytest.mark.parametrize("seen", [(0.95, 2), (0.1, 0), (0.85, 2)])
+def test_none_is_added_for_a_busy_processor_or_where_none_waits(clocks, seen):
+    crew = clocks()
+    assert {crew.look(*seen) for _ in range(20)} == {2}
+
+
+def test_one_look_is_no_proof_and_none_is_added_for_nothing_to_do(clocks):
+    crew = clocks()
+    assert {crew.look(0.1, waiting) for _ in range(5) for waiting in (2, 2, 0)} == {2}
+    assert {crew.look(0.1, 2, left=0) for _ in range(9)} == {2}
+    assert crew.look(0.1, 2, left=1) == crew.look(0.1, 2, left=0) == 2
+    fixed = clocks(steered=False)
+    assert {fixed.look(0.1, 2) for _ in range(9)} == {2}
+
+
+def test_the_added_ones_leave_when_the_processor_is_busy(clocks):
+    crew = clocks()
+    while crew.look(0.1, 16) < 16:
+        pass
+    for _ in range(20):
+        crew.look(1.0, 0)
+        while crew.crew.leaves():
+            pass
+    assert crew.crew.count == 2 and not crew.crew.leaves()
+
+
+def test_a_run_goes_on_with_the_threads_that_the_system_gives(clocks, monkeypatch):
+    crew = clocks()
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert {crew.look(0.1, 2) for _ in range(9)} == {2}
+
+
+class Far(Files):
+    """Files that take a while to come, and how many were waited for at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock, self.now, self.most = threading.Lock(), 0, 0
+
+    def read(self, job):
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.06)
+        with self.lock:
+            self.now -= 1
+        return super().read(job)
+
+
+def test_a_slow_store_is_asked_for_many_files_at_once(tmp_path):
+    count = 160
+    for number in range(count):
+        save(tmp_path / f"in/{number}.png", noise((4, 4, 3), "uint8", seed=number))
+    times = {}
+    for jobs in (2, None):
+        out, far = tmp_path / f"out-{jobs}", Far()
+        plan = make_plan([tmp_path / "in"], out)
+        report = Report(plan)
+        begin = time.perf_counter()
+        options = Options(device="cpu", jobs=jobs)
+        run(plan, parse_chain("invert"), options, report, ends=Ends(far, FileSink()))
+        times[jobs] = time.perf_counter() - begin
+        assert report.images == len(files_in(out)) == count
+        assert far.most <= 2 if jobs else far.most > 6
+    assert times[None] < 0.75 * times[2]
+    first, other = (Path(tmp_path, f"out-{jobs}/7.png").read_bytes() for jobs in (2, None))
+    assert first == other
