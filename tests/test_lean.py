@@ -65,7 +65,7 @@ def job(index: int) -> Job:
     return Job(index, Path(f"in/{index}.png"), Path(f"out/{index}.png"), "PNG")
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.randoms(use_true_random=False), st.integers(1, 4), st.integers(0, 600))
 def test_rows_are_what_was_made_of_them_in_whatever_order(random, step, count):
     kinds = [random.randrange(8) for _ in range(count)]
@@ -79,6 +79,8 @@ def test_rows_are_what_was_made_of_them_in_whatever_order(random, step, count):
     todo = [one.index for one in jobs if random.random() < 0.8]
     random.shuffle(todo)
     for index in todo:
+        if index % 2:
+            report.begin(job(index))
         report.opened(index, width=index, height=2, bytes_in=3)
         report.finish(index, width=1, height=1, bytes_out=index)
     late = todo[:5]
@@ -135,8 +137,8 @@ def kept_of_a_run(count: int) -> int:
 
 def test_of_each_image_only_some_bytes_are_kept():
     kept_of_a_run(300)
-    few, many = map(kept_of_a_run, (1000, 4000))
-    assert (many - few) / 3000 < 64
+    few, many = map(kept_of_a_run, (500, 2500))
+    assert (many - few) / 2000 < 64
 
 
 def test_a_plan_takes_little_room_while_it_is_made():

@@ -26,7 +26,7 @@ class Packed(Sequence[T], Generic[T]):
         self._pack, self._unpack = pack, unpack
         self._blocks: list[bytes] = []
         self._tail: list[T] = []
-        self._seen: tuple[int, list[T]] = -1, []
+        self._seen: tuple[int, list[Record]] = -1, []
 
     def append(self, item: T) -> None:
         """Add an item."""
@@ -55,18 +55,19 @@ class Packed(Sequence[T], Generic[T]):
         if number >= self.packed:
             return self._tail[number - self.packed]
         block = number // _BLOCK
-        if self._seen[0] != block:
-            self._seen = block, self._block(block)
-        return self._seen[1][number % _BLOCK]
+        seen = self._seen
+        if seen[0] != block:
+            self._seen = seen = block, self._block(block)
+        return self._unpack(seen[1][number % _BLOCK])
 
     def __iter__(self) -> Iterator[T]:
         for block in range(len(self._blocks)):
-            yield from self._block(block)
+            yield from map(self._unpack, self._block(block))
         yield from self._tail
 
     def pick(self, numbers: Iterable[int]) -> list[T]:
         """Return the items of these numbers; each block is unpacked once."""
-        blocks: dict[int, list[T]] = {}
+        blocks: dict[int, list[Record]] = {}
         found = []
         for number in numbers:
             block = number // _BLOCK
@@ -75,9 +76,9 @@ class Packed(Sequence[T], Generic[T]):
                 continue
             if block not in blocks:
                 blocks[block] = self._block(block)
-            found.append(blocks[block][number % _BLOCK])
+            found.append(self._unpack(blocks[block][number % _BLOCK]))
         return found
 
-    def _block(self, block: int) -> list[T]:
-        records = marshal.loads(zlib.decompress(self._blocks[block]))
-        return [self._unpack(record) for record in records]
+    def _block(self, block: int) -> list[Record]:
+        records: list[Record] = marshal.loads(zlib.decompress(self._blocks[block]))
+        return records

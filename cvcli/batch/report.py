@@ -141,6 +141,10 @@ class Report:
                 ms = self.rows.row(index).ms
                 ms[stage] = ms.get(stage, 0.0) + seconds * 1e3
 
+    def begin(self, job: Job) -> None:
+        """An image is being read."""
+        self.rows.begin(job)
+
     def opened(self, index: int, *, width: int, height: int, bytes_in: int) -> None:
         """An image's header was read: its size in pixels and its file's bytes."""
         with self._lock:

@@ -134,7 +134,12 @@ class Rows(Sequence[Row]):
     def __getitem__(self, key: slice) -> Sequence[Row]: ...
     def __getitem__(self, key: int | slice) -> Row | Sequence[Row]:
         places = range(len(self))[key]
-        return self._at([places])[0] if isinstance(places, int) else self._at(places)
+        if not isinstance(places, int):
+            return self._at(places)
+        with self.lock:
+            number = self._number[places]
+            at = self._index[places]
+            return self._settled[number] if number >= 0 else self._begun(at, number)
 
     def __iter__(self) -> Iterator[Row]:
         return self._each(range(len(self)))
@@ -174,6 +179,12 @@ class Rows(Sequence[Row]):
         """Return the rows that were settled behind the first ``start``; one may come again."""
         with self.lock:
             return self._settled[start:]
+
+    def begin(self, job: Job) -> None:
+        """Make the row of a job, which else would be made from its number."""
+        with self.lock:
+            if job.index not in self._live and self._number[self._place(job.index)] < 0:
+                self._live[job.index] = row_of(job)
 
     def row(self, index: int) -> Row:
         """Return the row of an index to be changed; it stays the same until it is settled."""

@@ -143,6 +143,7 @@ class Runner:
 
     def _decode(self, job: Job) -> None:
         album = None
+        self._report.begin(job)
         try:
             with self._timed("read", job) as moved:
                 data = self._ends.source.read(job)
