@@ -48,6 +48,14 @@ class Pixels:
         self.room[...] = 85
 
 
+class CodeStream(bytearray):
+    """Room for a file; it can't be written anew while someone looks at the last one."""
+
+    def __init__(self, size, pin_memory):
+        super().__init__()
+        self.size, self.pinned = size, pin_memory
+
+
 class Fake:
     """The library as a module, with what the tests want to know and to spoil."""
 
@@ -70,17 +78,24 @@ class Fake:
         )
         names.DecodeParams = names.EncodeParams = names.JpegEncodeParams = SimpleNamespace
         names.Decoder, names.Encoder = self.decoder, self.encoder
-        names.CodeStream = lambda size, pinned: (size, pinned)
+        names.CodeStream = self.code_stream
+        self.rooms = self.decoders = self.encoders = 0
         self.module = names
 
     def decoder(self, device_id, max_num_cpu_threads, backends, options):
         assert ":fancy_upsampling=1" in options
         if self.broken or backends[0] in self.refused:
             raise RuntimeError("Internal error - Could not create decoder. Code: 7")
+        self.decoders += 1
         return SimpleNamespace(decode=self.decode, device=device_id, kinds=backends)
 
     def encoder(self, device_id, max_num_cpu_threads, backends):
+        self.encoders += 1
         return SimpleNamespace(encode=self.encode, device=device_id)
+
+    def code_stream(self, size, pin_memory):
+        self.rooms += 1
+        return CodeStream(size, pin_memory)
 
     def decode(self, files, params, cuda_stream):
         assert not params.apply_exif_orientation and params.allow_any_depth
@@ -103,7 +118,11 @@ class Fake:
         next(g for g in self.gpus if cuda_stream in g._streams).synchronize_stream(cuda_stream)
         self.encoded.append(len(images))
         found = self.spoil_encoding(len(images))
-        return found if found is not None else [self._encoded(image, params) for image in images]
+        if found is not None:
+            return found
+        for image, room in zip(images, code_stream_s, strict=True):
+            room[:] = self._encoded(image, params)
+        return code_stream_s
 
     @staticmethod
     def _encoded(image, params):

@@ -55,7 +55,7 @@ def test_each_job_of_ours_passes_its_check_and_the_sources_do_not(tmp_path, benc
     for job in JOBS.values():
         source, out = tmp_path / job.kind, tmp_path / f"{job.name}-out"
         images.make(source, 2, job.kind)
-        _cvcli("cpu", job, source, out, 2)
+        _cvcli("cpu", "cpu", job, source, out, 2)
         assert check.trouble(job, source, out) is None
         assert check.trouble(job, source, source) is not None
         next(out.iterdir()).unlink()

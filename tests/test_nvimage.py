@@ -34,6 +34,7 @@ def chains_that_know_no_other_gpu():
     oriented.cache_clear()
     yield
     oriented.cache_clear()
+    nvimage.end_idle()
 
 
 @pytest.fixture

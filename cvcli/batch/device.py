@@ -186,7 +186,7 @@ class DeviceStage:
         if not self.coded:
             return False
         try:
-            gpu.Coder(engine.device.index)
+            gpu.borrow(engine.device.index).give_back()
         except DeviceError as error:
             if self._codec == "gpu":
                 raise

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from cvcli.batch.flight import upload
 from cvcli.batch.slots import Slot
-from cvcli.codecs.gpu import Coder, DeviceImage
+from cvcli.codecs.gpu import DeviceImage, borrow
 from cvcli.core.engine import Engine
 from cvcli.core.images import Images, Placed, pack, packed_nbytes
 from cvcli.core.launch import run_plans
 from cvcli.core.memory import Buffer
 from cvcli.core.stream import Event, Stream
+from cvcli.errors import DeviceError
 
 
 @dataclass(slots=True)
@@ -60,7 +62,13 @@ class Lane:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.stream = Stream(engine.device.name)
-        self._coder = Coder(engine.device.index)
+        self._coder = borrow(engine.device.index)
+
+    def close(self) -> None:
+        """Wait for what is pending and let others have the codecs."""
+        with suppress(DeviceError):
+            self.stream.sync()
+        self._coder.give_back()
 
     def start(self, slots: list[Slot]) -> Trip:
         """Begin a batch."""

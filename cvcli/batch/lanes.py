@@ -9,6 +9,7 @@ keeps a decoder safe that writes without regard to the order of a stream.
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,8 +26,37 @@ from cvcli.errors import DeviceError, OutOfMemoryError
 
 # More of them wait for each other; measured on an H200.
 _LANES = 2
+# A lane that comes back from native code waits for the interpreter so long while workers compute,
+# some ten times a batch; Python's 5 ms would be as long as all the rest.
+_SWITCH_S = 2e-4
 _UNREADABLE = "the GPU's decoder could not read it"
 _UNCODED = "encoded on the CPU: the GPU's encoder could not do it"
+
+
+class _Switching:
+    """Has Python's threads take turns quickly while there are lanes; it is the process's."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count, self._before = 0, 0.0
+
+    def begin(self) -> None:
+        """Note lanes that start."""
+        with self._lock:
+            if not self._count:
+                self._before = sys.getswitchinterval()
+                sys.setswitchinterval(min(_SWITCH_S, self._before))
+            self._count += 1
+
+    def end(self) -> None:
+        """Note that they have ended."""
+        with self._lock:
+            self._count -= 1
+            if not self._count:
+                sys.setswitchinterval(self._before)
+
+
+_switching = _Switching()
 
 
 class Lanes:
@@ -54,6 +84,7 @@ class Lanes:
             threading.Thread(target=self._run, name=f"cvcli-{name}-lane-{i}", daemon=True)
             for i in range(count)
         ]
+        _switching.begin()
         for thread in self._threads:
             thread.start()
 
@@ -67,6 +98,7 @@ class Lanes:
             self._queue.put(None)
         for thread in self._threads:
             thread.join()
+        _switching.end()
 
     def _run(self) -> None:
         lane: Lane | None = None
@@ -81,6 +113,9 @@ class Lanes:
                 del batch
         except BaseException as error:
             self._abort(error)
+        finally:
+            if lane is not None:
+                lane.close()
 
     def _give_up(self, batch: Batch, slots: list[Slot], reason: str) -> None:
         if batch.arena is None:

@@ -7,6 +7,7 @@ libjpeg scales the two example tables of ITU-T T.81 annex K by a percentage that
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from functools import cache, lru_cache
 
 from cvcli.codecs._base import Coding
@@ -36,9 +37,10 @@ def _zigzag() -> tuple[int, ...]:
     return tuple(8 * y + x for y, x in places)
 
 
-def tables(body: bytes) -> dict[int, Table]:
+@lru_cache(maxsize=64)
+def tables(body: bytes) -> Mapping[int, Table]:
     """Tables of a DQT segment by their number, row by row; a short one is left out."""
-    found, at = {}, 0
+    found, at = dict[int, Table](), 0
     while at < len(body):
         wide, number = body[at] >> 4, body[at] & 15
         size = 128 if wide else 64

@@ -121,14 +121,16 @@ def _step_block(step: Sample, base: int, at: int) -> bytes:
 def _pattern_block(item: Pass, block: Block, each: Sequence[Pass] | None) -> Callable[[int], bytes]:
     """Return what makes the kernels' ``Each``: parameters for all images, or a list of them."""
     patterns = [pattern_of(one) for one in (each or (item,))]
-    packs = {id(pattern): pattern.pack(block) for pattern in patterns}
+    different = {id(pattern): pattern for pattern in patterns}
+    packs = {key: pattern.pack(block) for key, pattern in different.items()}
     if each is None:
         return lambda base: bytes(packs[id(patterns[0])](base)) + bytes(8)
     size = ctypes.sizeof(packs[id(patterns[0])](0))
     at = block.reserve(size * len(patterns))
 
     def pack(base: int) -> bytes:
-        block.fill(at, b"".join(bytes(packs[id(pattern)](base)) for pattern in patterns))
+        packed = {key: bytes(made(base)) for key, made in packs.items()}
+        block.fill(at, b"".join(packed[id(pattern)] for pattern in patterns))
         return bytes(size) + (base + at).to_bytes(8, "little")
 
     return pack

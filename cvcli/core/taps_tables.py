@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cvcli.core.taps import COARSE, EDGE, PRECISION, Taps
@@ -33,13 +34,22 @@ class Tables:
 
 def add_tables(block: Block, taps: Taps, words: int) -> Tables:
     """Add an axis's tables; with ``words`` the records of 8-bit images too, so many words long."""
-    spans = block.add(np.stack([taps.first, taps.count], axis=1).astype(np.int32).tobytes())
+    first, weights, records, most = _made(taps, words)
+    at = None if records is None else block.add(records)
+    exact = taps.weights.dtype == np.float32
+    return Tables(block.add(first), block.add(weights), at, most, 0 if exact else words)
+
+
+# Batches of one run need the same again and again, and making them takes longer than a launch.
+@lru_cache(maxsize=64)
+def _made(taps: Taps, words: int) -> tuple[bytes, bytes, bytes | None, int]:
+    """Return spans, weights and records, and how many weights or pairs of them a result has."""
+    spans = np.stack([taps.first, taps.count], axis=1).astype(np.int32).tobytes()
     if taps.weights.dtype == np.float32:
-        weights = block.add(np.ascontiguousarray(taps.weights).tobytes())
-        return Tables(spans, weights, None, taps.most, 0)
+        return spans, np.ascontiguousarray(taps.weights).tobytes(), None, taps.most
     pairs = _pairs(taps)
-    records = block.add(_records(taps, words).tobytes()) if words else None
-    return Tables(spans, block.add(pairs.tobytes()), records, pairs.shape[1], words)
+    records = _records(taps, words).tobytes() if words else None
+    return spans, pairs.tobytes(), records, pairs.shape[1]
 
 
 def add_doubled(block: Block, windows: Integers) -> tuple[int, int, int]:

@@ -35,9 +35,12 @@ class Tool:
 
 def found(gpu: bool) -> Iterator[Tool]:
     """Give cvcli and each peer that is installed; those on a GPU only if there is one."""
-    yield Tool("cvcli", "one process, a thread a core", partial(_cvcli, "cpu"))
+    yield Tool("cvcli", "one process, a thread a core", partial(_cvcli, "cpu", "cpu"))
     if gpu:
-        yield Tool("cvcli, GPU", "one process, --device cuda", partial(_cvcli, "cuda"))
+        yield Tool("cvcli, GPU", "one process, --device cuda", partial(_cvcli, "cuda", "cpu"))
+    if gpu and _has("nvidia.nvimgcodec"):
+        how = "one process, --device cuda --codec gpu"
+        yield Tool("cvcli, GPU codecs", how, partial(_cvcli, "cuda", "gpu"))
     yield Tool("codec floor", "decode and encode alone, a thread a core", _floor, reference=True)
     if shutil.which("gm"):
         yield Tool("GraphicsMagick", "`gm mogrify`, a process a core", partial(_magick, ["gm"]))
@@ -81,8 +84,9 @@ def _shares(source: Path, workers: int) -> list[list[Path]]:
     return [files[i::workers] for i in range(min(workers, len(files)))]
 
 
-def _cvcli(device: str, job: Job, source: Path, out: Path, workers: int) -> Cost:
-    words = ["--quiet", "--device", device, "--threads", str(workers), "--quality", QUALITY]
+def _cvcli(device: str, codec: str, job: Job, source: Path, out: Path, workers: int) -> Cost:
+    words = ["--quiet", "--device", device, "--codec", codec]
+    words += ["--threads", str(workers), "--quality", QUALITY]
     return run([*CVCLI, "run", job.chain, source, out, *words])
 
 

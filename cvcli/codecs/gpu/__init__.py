@@ -10,7 +10,15 @@ from __future__ import annotations
 from cvcli.codecs import _app_segments, jpeg
 from cvcli.codecs._base import Header, Parts
 from cvcli.codecs._metadata import Metadata
-from cvcli.codecs.gpu.nvimage import Coder, DeviceImage, Recipe, installed, preload, version
+from cvcli.codecs.gpu.nvimage import (
+    Coder,
+    DeviceImage,
+    Recipe,
+    borrow,
+    installed,
+    preload,
+    version,
+)
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError
 
@@ -18,6 +26,7 @@ __all__ = [
     "Coder",
     "DeviceImage",
     "Recipe",
+    "borrow",
     "installed",
     "preload",
     "recipe",

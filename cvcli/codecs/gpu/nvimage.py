@@ -7,10 +7,12 @@ engine is known to write without regard to what the stream has queued before, so
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import importlib.util
 import os
+import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +35,8 @@ _DECODER_THREADS, _ENCODER_THREADS = 1, 2
 _ENCODED_AT_ONCE = 16
 _LEAST_ROOM = 1 << 16
 _START, _END = b"\xff\xd8", b"\xff\xd9"
-_lock = threading.Lock()
+# Coders are made and ended one at a time: whether the library allows more, nobody says.
+_lock = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +126,20 @@ def _quiet() -> Iterator[None]:
 class Coder:
     """A decoder and an encoder on the GPU of number ``index``; for one thread at a time.
 
-    Raises `DeviceError` where the library or the GPU can't be used.
+    Raises `DeviceError` where the library or the GPU can't be used. To be closed, or lent by
+    `borrow` to be given back.
     """
 
     def __init__(self, index: int) -> None:
         try:
             library = _library()
-            self._decoder = _decoder(library, index)
-            self._encoder = library.Encoder(
-                device_id=index,
-                max_num_cpu_threads=_ENCODER_THREADS,
-                backends=[_backend(library, _ENCODER)],
-            )
+            with _lock:
+                self._decoder = _decoder(library, index)
+                self._encoder = library.Encoder(
+                    device_id=index,
+                    max_num_cpu_threads=_ENCODER_THREADS,
+                    backends=[_backend(library, _ENCODER)],
+                )
             self._decoding = library.DecodeParams(
                 apply_exif_orientation=False,
                 color_spec=library.ColorSpec.UNCHANGED,
@@ -142,15 +147,30 @@ class Coder:
             )
         except Exception as error:
             raise DeviceError(f"cuda:{index}: nvImageCodec can't be used ({error})") from error
-        self._library = library
+        self.index, self.failed = index, False
+        self._library, self._rooms = library, _Rooms(library)
         self._encoding: dict[tuple[Recipe, int], Any] = {}
+
+    def close(self) -> None:
+        """End decoder and encoder, of which nothing is pending any more."""
+        with _lock:
+            del self._decoder, self._encoder
+
+    def give_back(self) -> None:
+        """Let others borrow it; nothing is pending any more."""
+        if self.failed:
+            self.close()
+            return
+        self._rooms.keep(_ENCODED_AT_ONCE)
+        with _lock:
+            _idle.append(self)
 
     def decode(self, files: Sequence[bytes], stream: int) -> list[DeviceImage | None]:
         """Decode whole files, all gray or all RGB; None stands for what it can't decode.
 
         Raises `OutOfMemoryError`, or `DeviceError` for anything else that fails as a whole.
         """
-        with _guarded():
+        with _guarded(self):
             found = self._decoder.decode(list(files), params=self._decoding, cuda_stream=stream)
         return [None if image is None else _on_device(image) for image in found]
 
@@ -159,7 +179,8 @@ class Coder:
     ) -> list[memoryview | None]:
         """Encode pixels that the stream has written or will write; None for what fails.
 
-        The files are in host memory when this returns.
+        The files are in host memory when this returns, which is used again once no view of a
+        file is left.
         """
         coded: list[memoryview | None] = [None] * len(images)
         kinds = [
@@ -178,12 +199,8 @@ class Coder:
         self, images: list[DeviceImage], recipe: Recipe, channels: int, stream: int
     ) -> list[Any]:
         params = self._params(recipe, channels)
-        with _guarded():
-            # Plain memory: page-locked memory takes long to get, and to give back stops the GPU.
-            rooms = [
-                self._library.CodeStream(image.spec.nbytes // 4 + _LEAST_ROOM, False)
-                for image in images
-            ]
+        with _guarded(self):
+            rooms = self._rooms.take([image.spec.nbytes // 4 + _LEAST_ROOM for image in images])
             found = self._encoder.encode(
                 images, ".jpg", code_stream_s=rooms, params=params, cuda_stream=stream
             )
@@ -204,6 +221,67 @@ class Coder:
         return known
 
 
+# Ready-made ones: a decoder's first image takes most of a second.
+_idle: list[Coder] = []
+
+
+def borrow(index: int) -> Coder:
+    """Return a coder that nobody uses, to be given back; raises as `Coder`."""
+    with _lock:
+        for coder in _idle:
+            if coder.index == index:
+                _idle.remove(coder)
+                return coder
+    return Coder(index)
+
+
+@atexit.register
+def end_idle() -> None:
+    """Close what nobody uses, while the library is still there."""
+    while _idle:
+        _idle.pop().close()
+
+
+def _references(items: Sequence[object], place: int) -> int:
+    return sys.getrefcount(items[place])
+
+
+_UNUSED = _references([object()], 0)
+
+
+class _Rooms:
+    """Memory for encoded files, used again: new memory takes twice as long to get as encoding.
+
+    A room is taken as long as anything but this refers to it, as views of its file do.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+        self._rooms: list[Any] = []
+        self._sizes: list[int] = []
+
+    def take(self, sizes: Sequence[int]) -> list[Any]:
+        """Return a room of at least each size in bytes; what doesn't fit it, the library grows."""
+        free = [i for i in range(len(self._rooms)) if _references(self._rooms, i) == _UNUSED]
+        taken = []
+        for size in sizes:
+            place = next((i for i in free if self._sizes[i] >= size), None)
+            if place is None:
+                # Plain memory: page-locked memory takes long to get, and to give back stops the
+                # GPU.
+                room = self._library.CodeStream(size, False)
+                place = free[0] if free else len(self._rooms)
+                self._rooms[place : place + 1], self._sizes[place : place + 1] = [room], [size]
+            if place in free:
+                free.remove(place)
+            taken.append(self._rooms[place])
+        return taken
+
+    def keep(self, count: int) -> None:
+        """Let go of all rooms but some."""
+        del self._rooms[count:], self._sizes[count:]
+
+
 def _decoder(library: Any, index: int) -> Any:
     for kind in _DECODERS:
         with contextlib.suppress(RuntimeError):
@@ -221,11 +299,12 @@ def _backend(library: Any, name: str) -> Any:
 
 
 @contextlib.contextmanager
-def _guarded() -> Iterator[None]:
+def _guarded(coder: Coder) -> Iterator[None]:
     """Turn whatever the library raises into an error of ours."""
     try:
         yield
     except Exception as error:
+        coder.failed = True
         text = " ".join(str(error).split()) or type(error).__name__
         if isinstance(error, MemoryError) or "out of memory" in text or "allocat" in text.lower():
             raise OutOfMemoryError(f"nvImageCodec: {text}") from error
