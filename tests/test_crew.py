@@ -8,7 +8,7 @@ import pytest
 from conftest import noise
 from test_cli import files_in, save
 
-from cvcli.batch.crew import Crew
+from cvcli.batch.crew import Crew, Demand
 from cvcli.batch.options import Ends, Options
 from cvcli.batch.plan import make_plan
 from cvcli.batch.report import Report
@@ -57,24 +57,26 @@ def clocks():
 
 def test_workers_are_added_while_they_wait_and_the_processor_is_idle(clocks):
     crew = clocks()
-    assert [crew.look(0.1, 2) for _ in range(2)] == [2, 2]
-    counts = [crew.look(0.1, 14) for _ in range(9)]
-    assert counts[:2] == [3, 4] and counts == sorted(counts) and counts[-1] == 16
-    assert sum(thread.name.startswith("cvcli-worker") for thread in threading.enumerate()) >= 16
+    counts = [crew.look(0.1, 16) for _ in range(30)]
+    assert counts[:5] == [2] * 5 and counts[5] == 4 and counts == sorted(counts)
+    assert counts[-1] == 16
+    names = [thread.name for thread in threading.enumerate()]
+    assert sum(name.startswith("cvcli-worker") for name in names) >= 16
 
 
 @pytest.mark.parametrize("seen", [(0.95, 2), (0.1, 0), (0.85, 2)])
 def test_none_is_added_for_a_busy_processor_or_where_none_waits(clocks, seen):
     crew = clocks()
-    assert {crew.look(*seen) for _ in range(20)} == {2}
+    assert {crew.look(*seen) for _ in range(30)} == {2}
 
 
-def test_one_look_is_no_proof_and_none_is_added_for_nothing_to_do(clocks):
+def test_a_moment_is_no_proof_and_none_is_added_for_nothing_to_do(clocks):
     crew = clocks()
-    assert {crew.look(0.1, waiting) for _ in range(5) for waiting in (2, 2, 0)} == {2}
-    assert {crew.look(0.1, 2, left=0) for _ in range(9)} == {2}
-    assert crew.look(0.1, 2, left=1) == crew.look(0.1, 2, left=0) == 2
-    fixed = clocks(steered=False)
+    # What ran for long is told at once when it stops.
+    assert {crew.look(share, 2) for _ in range(9) for share in (0, 0, 0, 4.5)} == {2}
+    idle, fixed = clocks(), clocks(steered=False)
+    assert {idle.look(0.1, 2, left=0) for _ in range(9)} == {2}
+    assert {idle.look(0.1, 2, left=1) for _ in range(6)} == {3}
     assert {fixed.look(0.1, 2) for _ in range(9)} == {2}
 
 
@@ -82,11 +84,32 @@ def test_the_added_ones_leave_when_the_processor_is_busy(clocks):
     crew = clocks()
     while crew.look(0.1, 16) < 16:
         pass
-    for _ in range(20):
+    for _ in range(30):
         crew.look(1.0, 0)
         while crew.crew.leaves():
             pass
     assert crew.crew.count == 2 and not crew.crew.leaves()
+
+
+def test_demand_is_what_threads_ran_and_wanted_to():
+    demand = Demand()
+    begin, ran = demand(), time.process_time()
+    time.sleep(0.3)
+    slept = demand()
+    assert slept - begin < 0.25
+
+    def spin():
+        end = time.thread_time() + 0.2
+        while time.thread_time() < end:
+            pass
+
+    thread = threading.Thread(target=spin)
+    thread.start()
+    spin()
+    thread.join()
+    # A thread may end unseen, and of one that runs just now the system may not know the last bit.
+    assert demand() - slept > 0.15 and demand() >= slept
+    assert time.process_time() - ran >= 0.39
 
 
 def test_a_run_goes_on_with_the_threads_that_the_system_gives(clocks, monkeypatch):

@@ -1,30 +1,68 @@
 """The workers of a run: as many as there are cores, and more while those wait for files.
 
 A store that is far away, or a disk that is busy, keeps all workers waiting while the processor is
-idle. That is looked for now and then, by what is measured: the processor time of the process, and
-how many workers are reading or writing. More of them then hide the waiting; they leave when the
+idle. That is looked for now and then, by what is measured: how long the threads ran or wanted to,
+and how many workers are reading or writing. More of them then hide the waiting; they leave when the
 processor is busy, as more than it has cores only get into each other's way.
 """
 
+# ruff: noqa: PTH123, PTH208
+
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 # Workers there may be on however few cores, and for each core where there are many.
 _MOST, _MOST_A_CORE = 16, 2
 # Shares of the cores' time: below one the processor is idle, from the other on it is busy.
 _IDLE, _BUSY = 0.8, 0.9
-# Looks in a row that must find the same before anything is done.
-_LOOKS = 3
+# Looks that are taken together: the system tells of a thread's time only when it stops.
+_LOOKS = 5
+_TASKS = "/proc/self/task"
+
+
+class Demand:
+    """Seconds that this process ran on any core or, where that is known, waited for one.
+
+    A machine that others keep busy is no idle one, though little of its time is ours.
+    """
+
+    def __init__(self) -> None:
+        self._sum, self._known = 0.0, dict[str, float]()
+
+    def __call__(self) -> float:
+        """Return the seconds since some time before the first call."""
+        try:
+            found = {name: _asked(name) for name in os.listdir(_TASKS)}
+        except (OSError, ValueError, IndexError):
+            return time.process_time()
+        # A thread that has ended is counted as it was last seen.
+        threads = {name: now for name, now in found.items() if now is not None}
+        self._sum += sum(now - self._known.get(name, 0.0) for name, now in threads.items())
+        self._known = threads
+        return self._sum
+
+
+def _asked(thread: str) -> float | None:
+    try:
+        with open(f"{_TASKS}/{thread}/schedstat", encoding="ascii") as file:
+            ran, waited, _ = file.read().split()
+    except (FileNotFoundError, ProcessLookupError):
+        if not os.path.exists(f"{_TASKS}/{thread}"):  # noqa: PTH110
+            return None
+        raise
+    return (int(ran) + int(waited)) / 1e9
 
 
 class Crew:
     """Threads that ``work`` until it returns, of which there are ``count`` at first.
 
     With ``steered`` their number changes as `look` is called. ``clock`` and ``processor`` give
-    seconds that have passed, and that the process has run.
+    seconds that have passed, and that the threads ran or wanted to.
     """
 
     def __init__(
@@ -35,22 +73,20 @@ class Crew:
         *,
         steered: bool,
         clock: Callable[[], float] = time.perf_counter,
-        processor: Callable[[], float] = time.process_time,
+        processor: Callable[[], float] | None = None,
     ) -> None:
         self._work, self._least, self._cores = work, count, cores
         self._most = max(_MOST, _MOST_A_CORE * cores) if steered else count
-        self._clock, self._processor = clock, processor
+        self._clock, self._processor = clock, processor or Demand()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self.count = self.wanted = count
         self.waiting: set[int] = set()
         """The threads that read or write a file just now."""
-        self._last = clock(), processor()
-        self._looks = 0
+        self._looks: deque[tuple[float, float, float]] = deque(maxlen=_LOOKS + 1)
 
     def start(self) -> None:
         """Start the first workers."""
-        self._last = self._clock(), self._processor()
         for _ in range(self.count):
             self._add()
 
@@ -76,22 +112,23 @@ class Crew:
             return surplus
 
     def look(self, left: int) -> None:
-        """Add or dismiss workers by what happened since the last look; ``left`` are unstarted."""
-        before, self._last = self._last, (self._clock(), self._processor())
-        passed, ran = (now - then for now, then in zip(self._last, before, strict=True))
-        if passed <= 0 or self._most == self._least:
+        """Add or dismiss workers by what happened lately; ``left`` are not yet started."""
+        if self._most == self._least:
+            return
+        looks = self._looks
+        looks.append((self._clock(), self._processor(), len(self.waiting) / self.count))
+        passed, ran = (looks[-1][i] - looks[0][i] for i in (0, 1))
+        if len(looks) <= _LOOKS or passed <= 0:
             return
         share = ran / passed / self._cores
-        starves = share < _IDLE and 2 * len(self.waiting) >= self.count and left > 0
-        crowded = share >= _BUSY and self.count > self._least
-        self._looks = self._looks + 1 if starves else 0
-        if crowded:
+        waiting = sum(look[2] for look in looks) / len(looks)
+        if share >= _BUSY and self.count > self._least:
             self.wanted = max(self._least, self.count - 1)
-        elif self._looks >= _LOOKS:
-            self._grow(left)
+        elif share < _IDLE and 2 * waiting >= 1 and left > 0:
+            looks.clear()
+            self._grow(min(self.count, self._most - self.count, left))
 
-    def _grow(self, left: int) -> None:
-        more = min(max(1, self.count // 2), self._most - self.count, left)
+    def _grow(self, more: int) -> None:
         try:
             for _ in range(more):
                 with self._lock:
