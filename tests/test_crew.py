@@ -2,6 +2,7 @@
 
 import threading
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,14 @@ from cvcli.ops import parse_chain
 
 
 class Clocks:
-    """A crew of two on two cores whose clocks are moved by hand; its threads wait to the end."""
+    """A crew of two on two cores whose clocks are moved by hand; its threads wait to the end.
 
-    def __init__(self, steered: bool = True) -> None:
-        self.now = self.ran = 0.0
+    In 0.1 s each worker does so many ``images``, but all together no more than ``most``.
+    """
+
+    def __init__(self, steered: bool = True, images: float = 1, most: float = 1000) -> None:
+        self.now = self.ran = self.done = 0.0
+        self.images, self.most = images, most
         self.over = threading.Event()
         self.crew = Crew(
             self.over.wait, 2, 2, steered=steered, clock=lambda: self.now,
@@ -33,8 +38,11 @@ class Clocks:
     def look(self, share: float, waiting: int, left: int = 1000) -> int:
         """Let 0.1 s pass with a share of both cores busy, and so many workers waiting."""
         self.now, self.ran = self.now + 0.1, self.ran + 0.2 * share
+        self.done += min(self.images * self.crew.count, self.most)
         self.crew.waiting = set(range(waiting))
-        self.crew.look(left)
+        self.crew.look(left, int(self.done))
+        while self.crew.leaves():
+            pass
         return self.crew.count
 
     def end(self) -> None:
@@ -70,13 +78,32 @@ def test_none_is_added_for_a_busy_processor_or_where_none_waits(clocks, seen):
     assert {crew.look(*seen) for _ in range(30)} == {2}
 
 
+def test_those_that_make_nothing_faster_leave_and_are_tried_ever_more_seldom(clocks):
+    crew = clocks(most=2)
+    counts = [crew.look(0.4, 16) for _ in range(1000)]
+    grown = [at for at, pair in enumerate(pairwise(counts)) if pair == (2, 4)]
+    assert max(counts) == 4 and counts[-1] == 2
+    gaps = [later - at for at, later in pairwise(grown)]
+    assert 4 <= len(grown) <= 7 and all(b > 1.5 * a for a, b in pairwise(gaps))
+    assert counts.count(4) < 60
+
+
+def test_slow_files_are_counted_before_anything_is_tried(clocks):
+    crew = clocks(images=0.02)
+    counts = [crew.look(0.01, 16) for _ in range(110)]
+    assert counts[98] == 2 and counts[-1] == 4
+    for _ in range(900):
+        crew.look(0.01, 16)
+    assert crew.crew.count == 16
+
+
 def test_a_moment_is_no_proof_and_none_is_added_for_nothing_to_do(clocks):
     crew = clocks()
     # What ran for long is told at once when it stops.
     assert {crew.look(share, 2) for _ in range(9) for share in (0, 0, 0, 4.5)} == {2}
     idle, fixed = clocks(), clocks(steered=False)
     assert {idle.look(0.1, 2, left=0) for _ in range(9)} == {2}
-    assert {idle.look(0.1, 2, left=1) for _ in range(6)} == {3}
+    assert [idle.look(0.1, 2, left=1) for _ in range(6)][-1] == 3
     assert {fixed.look(0.1, 2) for _ in range(9)} == {2}
 
 
@@ -84,11 +111,7 @@ def test_the_added_ones_leave_when_the_processor_is_busy(clocks):
     crew = clocks()
     while crew.look(0.1, 16) < 16:
         pass
-    for _ in range(30):
-        crew.look(1.0, 0)
-        while crew.crew.leaves():
-            pass
-    assert crew.crew.count == 2 and not crew.crew.leaves()
+    assert [crew.look(1.0, 0) for _ in range(60)][-1] == 2
 
 
 def test_demand_is_what_threads_ran_and_wanted_to():

@@ -1,8 +1,9 @@
 """The workers of a run: as many as there are cores, and more while those wait for files.
 
 A store that is far away, or a disk that is busy, keeps all workers waiting while the processor is
-idle. That is looked for now and then, by what is measured: how long the threads ran or wanted to,
-and how many workers are reading or writing. More of them then hide the waiting; they leave when the
+idle. That is looked for by what is measured: how long the threads ran or wanted to, and how many
+workers are reading or writing. More of them are then tried, and stay if the run becomes faster:
+what looks like waiting for a file may be waiting for the interpreter's lock. They leave when the
 processor is busy, as more than it has cores only get into each other's way.
 """
 
@@ -13,15 +14,18 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 
 # Workers there may be on however few cores, and for each core where there are many.
 _MOST, _MOST_A_CORE = 16, 2
 # Shares of the cores' time: below one the processor is idle, from the other on it is busy.
 _IDLE, _BUSY = 0.8, 0.9
-# Looks that are taken together: the system tells of a thread's time only when it stops.
-_LOOKS = 5
+# Looks that are taken together, at least, and images for each worker: the system tells of a
+# thread's time only when it stops.
+_LOOKS, _IMAGES = 5, 2
+# How much faster a run must be with more workers, and for how many looks they aren't tried again
+# if it isn't: each time twice as many.
+_GAIN, _REST = 1.2, 20
 _TASKS = "/proc/self/task"
 
 
@@ -83,7 +87,10 @@ class Crew:
         self.count = self.wanted = count
         self.waiting: set[int] = set()
         """The threads that read or write a file just now."""
-        self._looks: deque[tuple[float, float, float]] = deque(maxlen=_LOOKS + 1)
+        self._since: tuple[float, float, int] | None = None
+        self._looks, self._waits = 0, 0.0
+        self._trial: tuple[int, float] | None = None
+        self._rest, self._next_rest = 0, _REST
 
     def start(self) -> None:
         """Start the first workers."""
@@ -111,21 +118,36 @@ class Crew:
             self.count -= surplus
             return surplus
 
-    def look(self, left: int) -> None:
-        """Add or dismiss workers by what happened lately; ``left`` are not yet started."""
+    def look(self, left: int, done: int) -> None:
+        """Add or dismiss workers by what happened lately.
+
+        ``left`` images are not yet started, and ``done`` all that are through.
+        """
         if self._most == self._least:
             return
-        looks = self._looks
-        looks.append((self._clock(), self._processor(), len(self.waiting) / self.count))
-        passed, ran = (looks[-1][i] - looks[0][i] for i in (0, 1))
-        if len(looks) <= _LOOKS or passed <= 0:
+        now = self._clock(), self._processor(), done
+        if self._since is None:
+            self._since, self._looks, self._waits = now, 0, 0.0
             return
-        share = ran / passed / self._cores
-        waiting = sum(look[2] for look in looks) / len(looks)
-        if share >= _BUSY and self.count > self._least:
-            self.wanted = max(self._least, self.count - 1)
-        elif share < _IDLE and 2 * waiting >= 1 and left > 0:
-            looks.clear()
+        passed, ran, count = (b - a for a, b in zip(self._since, now, strict=True))
+        self._looks += 1
+        self._rest -= 1
+        self._waits += len(self.waiting) / self.count
+        if self._looks >= _LOOKS and count >= _IMAGES * self.count and passed > 0:
+            waits = 2 * self._waits >= self._looks
+            self._since = None
+            self._judge(ran / passed / self._cores, count / passed, left if waits else 0)
+
+    def _judge(self, share: float, rate: float, left: int) -> None:
+        """Decide by the cores' share that was wanted and the images a second."""
+        trial, self._trial = self._trial, None
+        if trial is not None and rate < _GAIN * trial[1]:
+            self.wanted = trial[0]
+            self._rest, self._next_rest = self._next_rest, 2 * self._next_rest
+        elif share >= _BUSY:
+            self.wanted = max(self._least, self.count - max(1, (self.count - self._least) // 2))
+        elif share < _IDLE and self._rest <= 0 and self.count < self._most and left > 0:
+            self._trial = self.count, rate
             self._grow(min(self.count, self._most - self.count, left))
 
     def _grow(self, more: int) -> None:

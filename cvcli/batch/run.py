@@ -124,7 +124,8 @@ class Runner:
                 if state.ended.wait_for(lambda: state.is_over, timeout=0.1):
                     return
             tick(self._report)
-            self._crew.look(state.unstarted)
+            report = self._report
+            self._crew.look(state.unstarted, report.images + report.failed)
 
     def _work(self) -> None:
         try:
