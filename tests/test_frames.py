@@ -156,6 +156,8 @@ def test_every_page_comes_through_with_its_compression(compression):
         assert image.n_frames == 4
         for number, page in enumerate(whole):
             image.seek(number)
+            if page.mode != "P":
+                image.palette = None  # before Pillow 13 that of another page stays
             assert image.info["compression"] == compression and image.mode == page.mode
             wanted = page.convert("RGB") if page.mode == "P" else page
             got = image.convert("RGB") if page.mode == "P" else image

@@ -8,9 +8,11 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import numpy as np
 import pytest
 import within
 from conftest import noise
@@ -18,7 +20,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from test_cli import FLIP, contents, files_in, folder_of, messages
+from test_metadata import saved
 
+from cvcli import codecs
 from cvcli.batch.inputs import listed
 from cvcli.batch.patterns import Filter, compiled, has_magic
 from cvcli.batch.plan import make_plan
@@ -168,6 +172,48 @@ def test_content_tells_where_the_suffix_does_not():
     assert planned("in") == {"in/noext": "noext"}
     assert planned("in", include=("*.dat",)) == {"in/b.dat": "b.dat"}
     assert planned("in/*") == {"in/b.dat": "b.dat", "in/noext": "noext"}
+
+
+def psd():
+    """A red square as Photoshop's smallest file: no layers, no compression."""
+    size = (3).to_bytes(2, "big") + (8).to_bytes(4, "big") * 2
+    planes = b"\xff" * 64 + bytes(128)
+    return b"8BPS\0\1" + bytes(6) + size + b"\0\x08\0\x03" + bytes(12) + b"\0\0" + planes
+
+
+def test_a_name_without_a_suffix_hides_no_image_of_a_sure_kind(here):
+    kinds = {"JPEG": {}, "PNG": {}, "WEBP": {}, "TIFF": {"big_tiff": True}, "GIF": {}}
+    kinds |= {"AVIF": {}, "BMP": {}, "JPEG2000": {"no_jp2": False}, "QOI": {}, "DDS": {}}
+    files = {
+        format: saved(Image.new("RGB", (8, 8), "red"), format, **kinds[format]) for format in kinds
+    }
+    files["J2K"] = saved(Image.new("RGB", (8, 8), "red"), "JPEG2000", no_jp2=True)
+    files["NPY"] = codecs.encode(np.full((8, 8, 3), (255, 0, 0), np.uint8), "NPY")
+    files["PSD"] = psd()
+    texts = [b"BMW and other makers", b"qoif is not all that a file needs", b"GIF89b" + bytes(40)]
+    texts += [
+        b"8BPS once more, and more",
+        b"P6 is what this says",
+        bytes(40),
+        b"BM",
+        b"\0\0\1\0" * 9,
+    ]
+    (here / "in").mkdir()
+    for name, data in files.items():
+        Path("in", name).write_bytes(data)
+    for number, data in enumerate(texts):
+        Path(f"in/text{number}").write_bytes(data)
+    assert sorted(planned("in")) == sorted(f"in/{name}" for name in files)
+    assert run_app([*FLIP, "-q", "in", "out", "--format", "png"]) == 0
+    with tarfile.open("in.tar", "w") as archive:
+        archive.add("in")
+    data = Path("in.tar").read_bytes()
+    assert not within.cvcli(*FLIP, "-q", "-", "two", "--format", "png", data=data).stderr
+    for folder, inside in (("out", ""), ("two", "in/")):
+        assert files_in(here / folder) == sorted(f"{inside}{name}.png" for name in files)
+        for name in files:
+            pixels = np.asarray(Image.open(f"{folder}/{inside}{name}.png").convert("RGB"))
+            assert abs(pixels.astype(int) - (255, 0, 0)).max() < 9, name
 
 
 def test_a_wrong_suffix_is_read_by_content_and_keeps_its_name(here, capfd):

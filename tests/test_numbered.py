@@ -170,6 +170,43 @@ def test_existing_outputs_count_one_by_one(capfd):
     run(*FLIP, *words, "--check")
 
 
+@pytest.mark.parametrize("template", [None, "{stem}/{frame:02}.bmp", "{frame}-of-{stem}12.bmp"])
+def test_files_that_a_longer_run_left_are_told_of(template, capfd):
+    images = [Image.fromarray(noise((20, 30, 3), "uint8", n) & 0xC0) for n in range(12)]
+    words = ["a.gif", "out", "--format", "bmp"] if template is None else ["a.gif", "out"]
+    words += [] if template is None else ["--name", template]
+    Path("a.gif").write_bytes(saved(images[0], "GIF", save_all=True, append_images=images[1:]))
+    run(*FLIP, *words)
+    assert len(made()) == 12
+    for kept in (11, 3):
+        few = images[:kept]
+        Path("a.gif").write_bytes(saved(few[0], "GIF", save_all=True, append_images=few[1:]))
+        before = {name: Path("out", name).read_bytes() for name in made()}
+        capfd.readouterr()
+        run(*FLIP, "--fail-on", "warning", "--overwrite", *words, code=1)
+        assert {name: Path("out", name).read_bytes() for name in made()} == before
+        run(*FLIP, "--overwrite", *words)
+        number = "1 file" if kept == 11 else "9 files"
+        assert f"note: a.gif: {number} of a longer run left behind" in capfd.readouterr().err
+        run(*FLIP, "--check", *words)
+        assert f"note: a.gif: {number} of a longer run left behind" in capfd.readouterr().err
+        assert len(made()) == 12
+    run(*FLIP, "a.gif", "fresh", *words[2:])
+    assert "note" not in capfd.readouterr().err
+
+
+def test_names_that_only_look_like_numbers_are_no_leftovers(capfd):
+    gif()
+    Path("out").mkdir()
+    for name in ("a-4.bmp", "a-0004.bmp", "a-005.bmp", "a-004.png", "b-004.bmp"):
+        Path("out", name).write_bytes(b"mine")
+    run(*FLIP, "a.gif", "out", "--format", "bmp", "--fail-on", "warning")
+    assert "note" not in capfd.readouterr().err
+    gif("in/a.gif")
+    Path("a-004.bmp").write_bytes(b"not beside the members of a tar")
+    assert "note" not in cvcli(*FLIP, "in", "-", "--format", "bmp").stderr
+
+
 def test_pictures_go_into_a_tar_in_order_and_come_out_of_one():
     gif("in/a.gif")
     Path("in/b.bmp").write_bytes(saved(Image.new("RGB", (9, 9)), "BMP"))

@@ -56,8 +56,8 @@ def test_folder_is_taken_by_suffix_in_order_and_nothing_is_made():
     before = snapshot()
     made = plan("in")
     assert made.jobs == (
-        Job(0, Path("in/a.JPG"), Path("out/a.JPG"), "JPEG"),
-        Job(1, Path("in/b.png"), Path("out/b.png"), "PNG"),
+        Job(0, Path("in/a.JPG"), Path("out/a.JPG"), "JPEG", by_suffix=True),
+        Job(1, Path("in/b.png"), Path("out/b.png"), "PNG", by_suffix=True),
     )
     assert (made.skipped, made.problems, made.output_root) == ((), (), Path("out"))
     assert snapshot() == before
@@ -183,7 +183,7 @@ def test_missing_and_unfit_inputs_fail_alone():
     touch("a.png")
     os.symlink("gone", "broken.png")
     made = plan("nope.png", "broken.png", "/dev/null", "a.png")
-    assert made.jobs == (Job(3, Path("a.png"), Path("out/a.png"), "PNG"),)
+    assert made.jobs == (Job(3, Path("a.png"), Path("out/a.png"), "PNG", by_suffix=True),)
     assert [(problem.index, problem.output, problem.message) for problem in made.problems] == [
         (0, None, "nope.png: no such file"),
         (1, None, "broken.png: broken link"),
@@ -239,8 +239,8 @@ def test_existing_output_needs_a_decision():
     assert len(plan("in", overwrite=True).jobs) == 2
     assert "--skip-existing" in str(refusal("in", overwrite=True, skip_existing=True))
     resumed = plan("in", skip_existing=True)
-    assert resumed.skipped == (Job(0, Path("in/a.png"), Path("out/a.png"), "PNG"),)
-    assert resumed.jobs == (Job(1, Path("in/b.png"), Path("out/b.png"), "PNG"),)
+    assert resumed.skipped == (Job(0, Path("in/a.png"), Path("out/a.png"), "PNG", by_suffix=True),)
+    assert resumed.jobs == (Job(1, Path("in/b.png"), Path("out/b.png"), "PNG", by_suffix=True),)
 
 
 @pytest.mark.parametrize("options", [{}, {"overwrite": True}, {"skip_existing": True}])

@@ -141,6 +141,21 @@ def test_an_image_ends_once():
     assert (report.images, report.failed) == (1, 2)
 
 
+def test_outputs_that_were_not_written_are_not_told_here_or_elsewhere():
+    names = tuple(Path(f"out/a-{number:03}.bmp") for number in range(4))
+    there = tuple(Path("/far", name) for name in names)
+    own, other = (
+        Report(Plan((Job(0, Path("a.gif"), first, "BMP", tuple(more)),), (), (), Path("out")))
+        for first, *more in (names, there)
+    )
+    other.opened(0, width=40, height=20, bytes_in=9)
+    other.finish(0, width=40, height=20, bytes_out=9, outputs=2)
+    assert other.rows[0].outputs == list(there[:2])
+    own.absorb(other.rows, [])
+    assert own.rows[0].outputs == list(names[:2])
+    assert [one.to_json()["totals"]["outputs"] for one in (own, other)] == [2, 2]
+
+
 def test_many_threads_lose_nothing():
     count = 2000
     report = Report(Plan(tuple(map(job, range(count))), (), (), Path("out")))

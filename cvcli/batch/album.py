@@ -7,12 +7,13 @@ images of their own; the file is written when the last of them is back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
+from cvcli.batch.files import identity_of
 from cvcli.batch.orient import oriented
 from cvcli.batch.plan import Job
 from cvcli.batch.report import SHRUNK
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Album", "Care", "Picture", "parse_colour"]
 
+_LENIENT = ("none", "truncated")
 STRICT_TIP = "leave out --strict to accept that"
 
 
@@ -83,25 +85,50 @@ class Album:
     care: Care
     metadata: Metadata
     expected: int
+    fail_on: str = "error"
     notes: list[str] = field(default_factory=list)
     done: dict[int, tuple[Picture, Pixels | memoryview]] = field(default_factory=dict)
     nbytes: int = 0
     failed: bool = False
     turn: Turn | None = None
     """How the file is moved instead of being decoded, if it is."""
+    _upto: int | None = None
 
     @classmethod
-    def opened(cls, job: Job, data: bytes, header: Header, care: Care) -> Album:
-        """The album of a file; ImageError when it lacks the frame that is asked for."""
+    def opened(
+        cls, job: Job, data: bytes, header: Header, care: Care, fail_on: str = "error"
+    ) -> Album:
+        """The album of a file; ImageError when it lacks the frame that is asked for.
+
+        ``fail_on`` says which broken files are taken as far as they go, see `tolerates`.
+        """
         format = job.format or header.format
-        album = cls(job, header, format, care, codecs.metadata(data, header), 1)
+        album = cls(job, header, format, care, codecs.metadata(data, header), 1, fail_on)
         count, frame = header.frames, care.frame
         if frame is not None and frame >= count:
             have = "1 picture" if count == 1 else f"{count} pictures"
             raise ImageError(f"there is no frame {frame}: the file has {have}, counted from 0")
         if frame is None:
             album._expect(count)
+        else:
+            album._upto = frame + 1
+        if job.by_suffix and format != header.format:
+            album._misnamed()
         return album
+
+    def _misnamed(self) -> None:
+        """Note that the suffix, by which the format was chosen, is not that of the content.
+
+        ImageError where the file itself would become another kind of file.
+        """
+        held, format, job = self.header.format, self.format, self.job
+        own = identity_of(str(job.input))
+        if own is not None and own == identity_of(str(job.output)):
+            raise ImageError(
+                f"holds {held}, but its suffix stands for {format}",
+                tip="rename it to have it replaced, or name an OUTPUT",
+            )
+        self.lose(f"holds {held}, but its suffix stands for {format}, so that is written")
 
     def _expect(self, count: int) -> None:
         """Settle how many of the file's pictures are wanted, by the outputs there are for them."""
@@ -121,6 +148,37 @@ class Album:
         elif count > 1:
             self.lose(f"only the first of {count} frames is kept")
 
+    def tolerates(self, error: ImageError) -> bool:
+        """Whether a file with this error is taken as far as it goes."""
+        short = str(error).startswith("truncated")
+        return self.fail_on == "none" or (self.fail_on == "truncated" and not short)
+
+    @property
+    def lenient_tip(self) -> str | None:
+        """What there is to do about a broken file, if anything."""
+        several = bool(self.care.frame) or not codecs.salvageable(self.header)
+        return None if several else "--fail-on none keeps what there is of it"
+
+    def _keep_whole(self, data: bytes, limit: int) -> None:
+        """Settle for the pictures in front of the first broken one, if such files are taken.
+
+        If that is the first, it is taken for the only one.
+        """
+        most = self.expected
+        if self.fail_on not in _LENIENT or self.header.frames == 1 or self.care.frame:
+            return
+        if self.header.format not in codecs.SERIES:
+            return
+        count, error = codecs.whole(data, self.header, most, limit)
+        if error is None or not self.tolerates(error):
+            return
+        self.expected = self._upto = max(1, count)
+        if count:
+            kept = "picture in front was" if count == 1 else f"{count} pictures in front were"
+            self.notes.append(f"{error}; the {kept} kept")
+        else:
+            self.header = replace(self.header, frames=1)
+
     def lose(self, *reasons: str) -> None:
         """Note losses; ImageError where none is accepted."""
         if reasons and self.care.strict:
@@ -135,6 +193,7 @@ class Album:
         pixels = 0
         if self.turn is not None:
             return
+        self._keep_whole(data, limit)
         for number, frame in self._wanted(data):
             spec = frame.header.spec
             pixels += spec.height * spec.width
@@ -168,16 +227,19 @@ class Album:
         return plan
 
     def _wanted(self, data: bytes) -> Iterator[tuple[int, Frame]]:
-        if self.expected == self.header.frames == 1:
+        if self.expected == self.header.frames == 1 and self.care.frame is None:
             yield 0, Frame(self.header, lambda out: codecs.decode(data, self.header, out))
             return
         start = self.care.frame or 0
-        found = islice(codecs.frames(data, self.header), start, start + self.expected)
+        found = codecs.frames(data, self.header, self._upto)
         count = 0
-        for count, frame in enumerate(found, 1):
-            yield count - 1, frame
+        try:
+            for count, frame in enumerate(islice(found, start, start + self.expected), 1):
+                yield count - 1, frame
+        except ImageError as error:
+            raise ImageError(str(error), error.tip or self.lenient_tip) from error
         if count < self.expected:
-            raise ImageError(f"truncated {self.header.format} data")
+            raise ImageError(f"truncated {self.header.format} data", self.lenient_tip)
 
     def read(self, picture: Picture, out: Pixels) -> None:
         """Decode a picture into ``out``, and to sRGB if that is asked for."""
@@ -191,6 +253,12 @@ class Album:
         """Take a picture that has been run, or its file; return whether it was the last."""
         self.done[picture.number] = picture, pixels
         return len(self.done) == self.expected
+
+    @property
+    def written(self) -> Job:
+        """The job with as many outputs as there are pictures for them."""
+        job = self.job
+        return replace(job, more=job.more[: self.expected - 1]) if job.more else job
 
     @property
     def target(self) -> ImageSpec:

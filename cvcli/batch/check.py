@@ -40,9 +40,7 @@ def check_inputs(
     They are reported as failed. If it suits none of the images, the parameters are wrong, not the
     images: then the first refusal is raised. Headers are read only for a chain that may refuse.
     """
-    if not lossless and fits_every_image(
-        chain, {format for _, _, _, format, _ in texts_of(plan.jobs)}
-    ):
+    if not lossless and fits_every_image(chain, {texts[3] for texts in texts_of(plan.jobs)}):
         return plan
     care = Care(auto_orient=auto_orient, frame=frame, lossless=lossless)
 
@@ -125,7 +123,7 @@ def _sizes(
     """The sizes of so many results; only pages differ."""
     if count == 1 or header.format != "TIFF":
         return [_size(header, chain, auto_orient)] * count
-    pages = islice(codecs.frames(data, header), count)
+    pages = codecs.frames(data, header, count)
     return [_size(page.header, chain, auto_orient) for page in pages]
 
 
@@ -168,4 +166,4 @@ def _header_in(data: bytes, max_pixels: int, frame: int | None) -> codecs.Header
     first = codecs.probe(data, max_pixels)
     if not frame or frame >= first.frames:
         return first
-    return next(islice(codecs.frames(data, first), frame, None)).header
+    return next(islice(codecs.frames(data, first, frame + 1), frame, None)).header

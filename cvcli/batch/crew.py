@@ -19,7 +19,7 @@ from collections.abc import Callable
 # Workers there may be on however few cores, and for each core where there are many.
 _MOST, _MOST_A_CORE = 16, 2
 # Shares of the cores' time: below one the processor is idle, from the other on it is busy.
-_IDLE, _BUSY = 0.8, 0.9
+_IDLE, _BUSY = 0.6, 0.9
 # Looks that are taken together, at least, and images for each worker: the system tells of a
 # thread's time only when it stops.
 _LOOKS, _IMAGES = 5, 2
@@ -118,14 +118,14 @@ class Crew:
             self.count -= surplus
             return surplus
 
-    def look(self, left: int, done: int) -> None:
-        """Add or dismiss workers by what happened lately.
+    def look(self, left: int) -> None:
+        """Add or dismiss workers by what happened lately; ``left`` images are not yet started.
 
-        ``left`` images are not yet started, and ``done`` all that are through.
+        Those that are through would come in bursts, as they go in batches.
         """
         if self._most == self._least:
             return
-        now = self._clock(), self._processor(), done
+        now = self._clock(), self._processor(), -left
         if self._since is None:
             self._since, self._looks, self._waits = now, 0, 0.0
             return

@@ -94,7 +94,7 @@ class Feed:
             report.add(Problem(Path(file.path), output, file.trouble, file.tip, index))
             return None
         more = tuple(place(output) for _, output in file.more)
-        job = Job(index, Path(file.path), place(file.output), file.format, more)
+        job = Job(index, Path(file.path), place(file.output), file.format, more, file.by_suffix)
         report.add(job, skipped=skipped)
         if skipped:
             return None

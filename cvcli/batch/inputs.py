@@ -42,6 +42,8 @@ class Found:
     format: str | None = None
     mtime_ns: int | None = None
     more: tuple[tuple[str, str], ...] = ()
+    by_suffix: bool = False
+    """Whether the format is the one that the file's own suffix stands for."""
 
     @property
     def places(self) -> tuple[tuple[str, str], ...]:

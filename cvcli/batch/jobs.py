@@ -12,8 +12,8 @@ from typing import Any, overload
 from cvcli.batch.packed import Packed
 from cvcli.batch.places import Place, parent_of, place
 
-Texts = tuple[int, str, str, str | None, tuple[str, ...]]
-"""A job's index, input, output, format and further outputs."""
+Texts = tuple[int, str, str, str | None, tuple[str, ...], bool]
+"""A job's index, input, output, format, further outputs, and whether the suffix settled it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,8 @@ class Job:
 
     ``format`` names the encoder where the output's suffix or ``--format`` settles it; None stands
     for the input's own format, known once its content is seen. ``more`` are the outputs of the
-    pictures behind the first, where each has its own.
+    pictures behind the first, where each has its own. With ``by_suffix`` nothing but the input's
+    suffix has settled the format.
     """
 
     index: int
@@ -30,6 +31,7 @@ class Job:
     output: Place
     format: str | None
     more: tuple[Place, ...] = ()
+    by_suffix: bool = False
 
     @property
     def outputs(self) -> tuple[Place, ...]:
@@ -80,13 +82,14 @@ def _same(texts: Any) -> Any:
 
 
 def _job_of(texts: Texts) -> Job:
-    index, source, output, format, more = texts
-    return Job(index, place(source), place(output), format, tuple(map(place, more)))
+    index, source, output, format, more, by_suffix = texts
+    return Job(index, place(source), place(output), format, tuple(map(place, more)), by_suffix)
 
 
 def _texts_of(job: Job) -> Texts:
     more = tuple(map(os.fspath, job.more))
-    return job.index, os.fspath(job.input), os.fspath(job.output), job.format, more
+    source, output = os.fspath(job.input), os.fspath(job.output)
+    return job.index, source, output, job.format, more, job.by_suffix
 
 
 def texts_of(jobs: Sequence[Job]) -> Iterable[Texts]:
@@ -97,7 +100,7 @@ def texts_of(jobs: Sequence[Job]) -> Iterable[Texts]:
 def folders_of(jobs: Sequence[Job]) -> list[str]:
     """Return the folders of all outputs, each once."""
     found: set[str] = set()
-    for _, _, output, _, more in texts_of(jobs):
+    for _, _, output, _, more, _ in texts_of(jobs):
         for text in (output, *more):
             found.add(parent_of(text) if "://" in text else os.path.dirname(text))
     return sorted({os.fspath(place(folder)) for folder in found})

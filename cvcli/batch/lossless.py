@@ -38,7 +38,14 @@ def turn_for(chain: Chain, header: codecs.Header, format: str, care: Care) -> Tu
     return turn
 
 
-def opened(job: Job, data: bytes, header: codecs.Header, care: Care, chain: Chain) -> Album:
+def opened(
+    job: Job,
+    data: bytes,
+    header: codecs.Header,
+    care: Care,
+    chain: Chain,
+    fail_on: str = "error",
+) -> Album:
     """Return the album of a file, with the turn it takes if it is moved without decoding it.
 
     CMYK stays CMYK where pixels are only moved.
@@ -48,7 +55,7 @@ def opened(job: Job, data: bytes, header: codecs.Header, care: Care, chain: Chai
         turn = turn_for(chain, header, format, care)
     if turn or (codecs.keeps_inks(header, format) and _only_moves(chain, header.spec)):
         header = header if care.to_srgb else codecs.inked(header)
-    album = Album.opened(job, data, header, care)
+    album = Album.opened(job, data, header, care, fail_on)
     album.turn = turn
     return album
 

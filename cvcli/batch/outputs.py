@@ -104,6 +104,7 @@ class Naming:
         stem, suffix = os.path.splitext(file.relative)
         own = self._format_for(suffix) if suffix else None
         file.format = self._forced or own
+        file.by_suffix = self._forced is None and own is not None
         if self._forced is None and own is None and self.is_image(suffix):
             file.trouble = f"{suffix} files can be read, but not written"
             file.tip = "give --format to write another one"

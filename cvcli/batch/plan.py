@@ -168,9 +168,9 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
     """Every file is its own output; a link is followed, so that what it points to is replaced."""
     for index, file in enumerate(files):
         if file.trouble is None:
+            file.relative = real = os.path.realpath(file.path)
             naming.name(file, "", index)
-            file.relative = os.path.realpath(file.path)
-            file.output = file.relative if os.path.islink(file.path) else file.path
+            file.relative, file.output = real, real if os.path.islink(file.path) else file.path
     refuse_collisions(files)
     plan = _settle(files, look_at_outputs(files, storage_of("")), Path(), rules)
     if rules.backup is None:
@@ -325,6 +325,6 @@ def _settle(
             problems.append(Problem(source, target, file.trouble or "no output", file.tip, index))
         else:
             more = tuple(output for _, output in file.more)
-            texts = index, file.path, file.output, file.format, more
+            texts = index, file.path, file.output, file.format, more, file.by_suffix
             (skipped if skip else jobs).texts.append(texts)
     return Plan(jobs, skipped, tuple(problems), root)

@@ -177,11 +177,22 @@ class Report:
                 notes.append(text)
 
     def finish(
-        self, index: int, *, width: int, height: int, bytes_out: int, device: str | None = None
+        self,
+        index: int,
+        *,
+        width: int,
+        height: int,
+        bytes_out: int,
+        device: str | None = None,
+        outputs: int | None = None,
     ) -> None:
-        """An output is in place; ``device`` where it ran, if not on the run's own."""
+        """An output is in place; ``device`` where it ran, if not on the run's own.
+
+        ``outputs`` is how many of several were written, if not all.
+        """
         with self._lock:
             row = self.rows.row(index)
+            row.outputs = row.outputs and row.outputs[:outputs]
             row.width_out, row.height_out, row.bytes_out = width, height, bytes_out
             row.device = device or self.device
             if self.timeline is not None:
@@ -234,6 +245,8 @@ class Report:
             known = self.rows.row(row.index)
             for name in FOUND:
                 setattr(known, name, getattr(row, name))
+            if known.outputs and row.outputs:
+                del known.outputs[len(row.outputs) :]
             self._status["planned"] -= 1
             self._count(known)
             self.rows.settle(known)

@@ -124,8 +124,7 @@ class Runner:
                 if state.ended.wait_for(lambda: state.is_over, timeout=0.1):
                     return
             tick(self._report)
-            report = self._report
-            self._crew.look(state.unstarted, report.images + report.failed)
+            self._crew.look(state.unstarted)
 
     def _work(self) -> None:
         try:
@@ -199,7 +198,8 @@ class Runner:
         header = codecs.probe(data, self._max_pixels)
         size = {"width": header.spec.width, "height": header.spec.height}
         self._report.opened(job.index, **size, bytes_in=len(data))
-        return opened(job, data, header, self._options.care, self._chain)
+        options = self._options
+        return opened(job, data, header, options.care, self._chain, options.fail_on)
 
     def _move(self, album: Album, turn: Turn, data: bytes) -> None:
         nbytes = moved_nbytes(album.header)
@@ -211,11 +211,8 @@ class Runner:
         try:
             album.read(picture, out)
         except ImageError as error:
-            short = str(error).startswith("truncated")
-            lenient = self._options.fail_on == "none"
-            lenient |= self._options.fail_on == "truncated" and not short
-            if not lenient:
-                raise ImageError(str(error), error.tip or _lenient_tip(album.header)) from error
+            if not album.tolerates(error):
+                raise ImageError(str(error), error.tip or album.lenient_tip) from error
             if not codecs.salvage(data, picture.header, out):
                 raise ImageError(f"{error}; nothing of it can be kept") from error
             picture.read = None
@@ -262,8 +259,9 @@ class Runner:
     def _write(
         self, album: Album, stage: str, make: Callable[[], list[Parts]], nbytes: int, device: str
     ) -> None:
-        job, target = album.job, album.target
+        job, target = album.written, album.target
         try:
+            album.notes += self._ends.sink.doubts(job)
             self._refuse_notes(album)
             with self._timed(stage, job, nbytes):
                 files = make()
@@ -277,7 +275,8 @@ class Runner:
         for note in album.notes:
             self._report.note(job.index, note)
         size = {"width": target.width, "height": target.height}
-        self._report.finish(job.index, **size, bytes_out=nbytes, device=device)
+        told = {"bytes_out": nbytes, "outputs": len(job.outputs)}
+        self._report.finish(job.index, **size, **told, device=device)
         self._leave(job, album)
 
     def _fail(self, job: Job, error: CvcliError, album: Album | None = None) -> None:
@@ -322,10 +321,6 @@ class Runner:
     def _timed(self, stage: str, job: Job, nbytes: int = 0) -> Timed:
         waiting = self._crew.waiting if stage in ("read", "write") else None
         return Timed(self._report, stage, job.index, [nbytes] if nbytes else [], waiting)
-
-
-def _lenient_tip(header: codecs.Header) -> str | None:
-    return "--fail-on none keeps what there is of it" if codecs.salvageable(header) else None
 
 
 def _as_error(error: CvcliError | MemoryError) -> CvcliError:

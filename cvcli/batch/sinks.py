@@ -10,6 +10,7 @@ from itertools import compress
 from pathlib import Path
 
 from cvcli.batch.files import Stamp, keep_backup, refuse_changed
+from cvcli.batch.leftovers import left_over
 from cvcli.batch.places import Place
 from cvcli.batch.plan import Job
 from cvcli.batch.storage import storage_of
@@ -31,6 +32,10 @@ class Sink:
     def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         """Take a file for each output of a job, for now; `ImageError` if they can't be kept."""
         raise NotImplementedError
+
+    def doubts(self, job: Job) -> list[str]:
+        """Return what is odd about the place that a job's files are to go to."""
+        return []
 
     def lost(self, job: Job) -> None:
         """Note that a job has no output."""
@@ -72,6 +77,9 @@ class FileSink(Sink):
             pairs = list(compress(pairs, missing))
         self._write(pairs, kept)
 
+    def doubts(self, job: Job) -> list[str]:
+        return left_over(job)
+
     def _write(self, files: Sequence[tuple[Place, Parts]], stamp: Stamp | None) -> None:
         if files:
             storage = storage_of(files[0][0])
@@ -108,6 +116,9 @@ def _holds(output: Place, parts: Parts) -> bool:
 
 class CheckSink(Sink):
     """Writes nothing: an output must be there and show the same pixels."""
+
+    def doubts(self, job: Job) -> list[str]:
+        return left_over(job)
 
     def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         from cvcli.batch.compare import difference

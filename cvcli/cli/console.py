@@ -35,7 +35,13 @@ def emit(text: str) -> None:
     if sys.stdout is None:
         return
     try:
-        sys.stdout.write(text)
+        sys.stdout.flush()
+        rest = memoryview(
+            text.encode(sys.stdout.encoding or "utf-8", sys.stdout.errors or "strict")
+        )
+        while rest:
+            # Unbuffered, it takes what it likes, and its own way to write text drops the rest.
+            rest = rest[sys.stdout.buffer.write(rest) :]
         sys.stdout.flush()
     except BrokenPipeError:
         silence_stdout()

@@ -21,15 +21,17 @@ from cvcli.codecs._count import count
 from cvcli.codecs._frames import SERIES, Frame, holds_all
 from cvcli.codecs._lossless import QUALITY as LOSSLESS_QUALITY
 from cvcli.codecs._lossless import has_inks, inked, is_lossless, keeps_inks, moved, turn_refusal
+from cvcli.codecs._magic import format_of
 from cvcli.codecs._metadata import INKS, Metadata, Strip
 from cvcli.codecs._salvage import salvage, salvageable
+from cvcli.codecs._series import frames, whole
 from cvcli.codecs._shrink import shrinks, shrunk
 from cvcli.codecs._srgb import to_srgb
 from cvcli.core.spec import ImageSpec
 from cvcli.errors import ImageError, ParameterError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from cvcli.codecs._base import Pixels
 
@@ -77,6 +79,7 @@ __all__ = [
     "to_srgb",
     "turn_refusal",
     "versions",
+    "whole",
 ]
 
 # Answers about sizes of images: of many files most are alike.
@@ -148,41 +151,16 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
         _codec_of(data).decode(data, header, out)
 
 
-def frames(data: bytes, header: Header) -> Iterator[Frame]:
-    """All pictures of a file in order, the frames of an animation composed to whole ones.
-
-    Advancing and reading raise ImageError when the data are truncated or corrupt.
-    """
-    from cvcli.codecs import _frames, tiff
-
-    if header.frames == 1:
-        yield Frame(header, lambda out: decode(data, header, out))
-        return
-    found = tiff.frames if header.format == "TIFF" else _frames.animation
-    with library_errors(header.format, "decode"):
-        for frame in found(data, header):
-            known = frame.metadata and _with_cuts(frame.metadata, data, frame.header)
-            yield replace(frame, read=_guarded(frame), metadata=known)
-
-
-def _guarded(frame: Frame) -> Callable[[Pixels], None]:
-    def read(out: Pixels) -> None:
-        with library_errors(frame.header.format, "decode"):
-            frame.read(out)
-
-    return read
-
-
 def metadata(data: bytes, header: Header) -> Metadata:
     """What a file says beside its pixels; never fails: what can't be read is noted as lost."""
     try:
         found = _codec_of(data).metadata(data)
     except Exception:
         return Metadata(lost=("malformed metadata is dropped",))
-    return _with_cuts(found, data, header)
+    return with_cuts(found, data, header)
 
 
-def _with_cuts(found: Metadata, data: bytes, header: Header) -> Metadata:
+def with_cuts(found: Metadata, data: bytes, header: Header) -> Metadata:
     """Metadata that names what the pixels lose on reading."""
     if header.mode != "CMYK" or has_inks(header):
         cut = _deep.loss(data, header.format, header.spec.dtype)
@@ -391,6 +369,9 @@ def versions() -> dict[str, str]:
 
 
 def recognised(head: bytes) -> bool:
-    """Whether a file that starts with these bytes (at least 16) is of one of the common formats."""
+    """Whether a file that starts with these bytes (at least 32) is an image beyond doubt."""
     common = min(codec.RANK for codec in _codecs())
-    return any(codec.matches(head) for codec in _codecs() if common == codec.RANK)
+    if any(codec.matches(head) for codec in _codecs() if common == codec.RANK):
+        return True
+    format = format_of(head)
+    return format is not None and any(format in codec.reads().values() for codec in _codecs())

@@ -43,13 +43,14 @@ def holds_all(source: str, format: str) -> bool:
 
 def animation(data: bytes, header: Header) -> Iterator[Frame]:
     """Whole frames in order, whatever the file stores of each; or pictures of several sizes."""
+    from cvcli.codecs import _gif, pillow, png, webp
+
+    refusals = {"GIF": _gif.refuse_cut, "WEBP": webp.refuse_cut, "PNG": png.refuse_cut}
+    if header.format in refusals:
+        refusals[header.format](data)
     if header.format == "PNG" and header.spec.dtype == "uint16":
         yield from _deep_animation(data, header)
         return
-    from cvcli.codecs import _gif, pillow
-
-    if header.format == "GIF":
-        _gif.refuse_cut(data)
     image = pillow.opened(data, header.format)
     # A picture for readers that don't know animations is not part of it.
     first = 1 if image.info.get("default_image") else 0
@@ -81,6 +82,8 @@ def _deep_animation(data: bytes, header: Header) -> Iterator[Frame]:
     from cvcli.codecs import _apng
 
     whole = imagecodecs.apng_decode(data)
+    if header.frames == 1 and whole.shape[:2] == header.spec.shape[:2]:
+        whole = whole[None]
     frames = whole.reshape(len(whole), *header.spec.shape[:2], -1)[-header.frames :]
     for pixels, duration in zip(frames, _apng.durations(data), strict=False):
         spec = replace(header.spec, channels=pixels.shape[2])

@@ -31,20 +31,36 @@ class _Part(NamedTuple):
 
 
 def refuse_cut(data: bytes) -> None:
-    """Raise ImageError if the data end within a block; Pillow would leave the frames behind out."""
+    """Raise ImageError if the data just end, which Pillow takes for the end of the pictures."""
+    if ends(data)[1]:
+        raise ImageError("truncated GIF data")
+
+
+def count(data: bytes) -> int | None:
+    """Pictures begun in a file that is cut, of which Pillow tells no certain number; else None."""
+    found, cut = ends(data)
+    begun = len(data) > (found[-1] if found else 0)
+    return max(1, len(found) + begun) if cut else None
+
+
+def ends(data: bytes) -> tuple[list[int], bool]:
+    """Where each whole picture ends, and whether the data end without an end mark."""
+    found: list[int] = []
     at = 13 + _table(data[10])
     while at < len(data) and data[at] != _TRAILER:
-        if data[at] == _EXTENSION:
+        kind = data[at]
+        if kind == _EXTENSION:
             at += 2
-        elif data[at] == _PICTURE and at + 10 < len(data):
+        elif kind == _PICTURE and at + 10 < len(data):
             at += 11 + _table(data[at + 9])
         else:
             break
         while at < len(data) and data[at]:
             at += 1 + data[at]
         at += 1
-    if at > len(data) or (at < len(data) and data[at] == _PICTURE):
-        raise ImageError("truncated GIF data")
+        if kind == _PICTURE and at <= len(data):
+            found.append(at)
+    return found, at >= len(data) or data[at] == _PICTURE
 
 
 def _table(flags: int) -> int:
@@ -146,7 +162,7 @@ def _with_palette(pixels: Pixels) -> tuple[PilImage, int | None]:
     image = _reduced(np.where(clear[:, :, None], filler, pixels), _CLEAR_PLACE)
     palette = (image.getpalette() or [])[: 3 * _CLEAR_PLACE]
     places = np.where(clear, _CLEAR_PLACE, np.asarray(image)).astype(np.uint8)
-    result = Image.fromarray(places, "P")
+    result = Image.frombytes("P", image.size, places.tobytes())
     palette += [0] * (3 * _CLEAR_PLACE - len(palette))
     result.putpalette(palette + pixels[clear][0].tolist())
     return result, _CLEAR_PLACE
@@ -159,4 +175,4 @@ def _reduced(pixels: Pixels, most: int) -> PilImage:
     found = _palette.indexed(pixels)
     if found is not None and len(found.colours) <= most:
         return _palette.pillow_image(found)
-    return Image.fromarray(np.ascontiguousarray(pixels), "RGB").quantize(most)
+    return Image.fromarray(np.ascontiguousarray(pixels)).quantize(most)

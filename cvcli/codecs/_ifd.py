@@ -68,6 +68,11 @@ def _values(block: bytes, form: Layout, kind: int, where: int) -> tuple[int, ...
 
 def chain(block: bytes, form: Layout) -> tuple[int, ...]:
     """Where each directory is, at least the first; a loop or a broken link ends the chain."""
+    return links(block, form)[0]
+
+
+def links(block: bytes, form: Layout) -> tuple[tuple[int, ...], bool]:
+    """The `chain`, and whether it ends in a link that leads out of ``block``."""
     seen: dict[int, None] = {}
     at = form.first
     while at and at not in seen:
@@ -77,7 +82,15 @@ def chain(block: bytes, form: Layout) -> tuple[int, ...]:
             break
         seen[at] = None
         at = after
-    return tuple(seen) or (form.first,)
+    return tuple(seen) or (form.first,), bool(seen) and at != 0 and at not in seen
+
+
+def unlinked(block: bytes, form: Layout, at: int) -> bytes:
+    """``block`` with the directory at ``at`` as the last one of its chain."""
+    count_code, entry, nbytes = ("Q", 20, 8) if form.big else ("H", 12, 4)
+    (count,) = struct.unpack_from(form.order + count_code, block, at)
+    link = at + struct.calcsize("=" + count_code) + count * entry
+    return block[:link] + bytes(nbytes) + block[link + nbytes :]
 
 
 def tag_value(block: bytes, tag: int) -> int | None:

@@ -29,9 +29,8 @@ def indexed(image: Pixels) -> Indexed | None:
     import numpy as np
     from PIL import Image
 
-    mode = "RGBA" if image.shape[2] == 4 else "RGB"
     whole = np.ascontiguousarray(image)
-    counted = Image.fromarray(whole, mode).getcolors(MOST)
+    counted = Image.fromarray(whole).getcolors(MOST)
     if counted is None:
         return None
     colours = np.array([colour for _, colour in counted], np.uint8)
@@ -53,10 +52,9 @@ def _packed(image: Pixels) -> Pixels:
 
 def pillow_image(found: Indexed) -> PilImage:
     """A palette image without its opacities."""
-    import numpy as np
     from PIL import Image
 
-    image = Image.fromarray(np.ascontiguousarray(found.places), "P")
+    image = Image.frombytes("P", found.places.shape[::-1], found.places.tobytes())
     image.putpalette(found.colours[:, :3].tobytes())
     return image
 
@@ -68,7 +66,7 @@ def bits(image: Pixels) -> PilImage | None:
 
     if image.shape[2] != 1 or image.dtype != np.uint8 or not ((image == 0) | (image == 255)).all():
         return None
-    return Image.fromarray(np.ascontiguousarray(image[:, :, 0]), "L").convert("1")
+    return Image.fromarray(np.ascontiguousarray(image[:, :, 0])).convert("1")
 
 
 def _stored(image: Pixels, mode: str) -> tuple[PilImage, dict[str, Any]] | None:

@@ -14,23 +14,34 @@ from typing import TYPE_CHECKING, Any
 
 from cvcli.codecs import _repair, _riff, tiff
 from cvcli.codecs._base import Header, borrowed
+from cvcli.codecs._frames import SERIES
 from cvcli.errors import ImageError
 
 if TYPE_CHECKING:
     from cvcli.codecs._base import Pixels
 
+# What holds several pictures that count, and gives the whole ones.
+_IN_TURN = SERIES - {"AVIF"}
 _WHOLE_ONLY = frozenset(("JPEG2000", "AVIF", "ICO", "ICNS", "NPY"))
 _OFFSETS, _COUNTS = 273, 279
 
 
 def salvageable(header: Header) -> bool:
-    """Return whether a broken file like this may be read as far as it goes."""
-    return header.frames == 1 and header.format not in _WHOLE_ONLY
+    """Return whether a broken file like this may be read as far as it goes.
+
+    Of several pictures that is up to the first broken one, of which nothing is taken.
+    """
+    if header.frames > 1 and header.format in SERIES:
+        return header.format in _IN_TURN
+    return header.format not in _WHOLE_ONLY
 
 
 def salvage(data: bytes, header: Header, out: Pixels) -> bool:
-    """Write what there is of a picture into ``out``, zeros elsewhere; return whether any is."""
-    if not salvageable(header):
+    """Write what there is of a picture into ``out``, zeros elsewhere; return whether any is.
+
+    Of several pictures that count there is nothing.
+    """
+    if not salvageable(header) or (header.frames > 1 and header.format in SERIES):
         return False
     out[...] = 0
     if header.format in ("JPEG", "PNG"):
@@ -42,7 +53,8 @@ def salvage(data: bytes, header: Header, out: Pixels) -> bool:
             _tiff(data, header, out)
         else:
             out[...] = _by_pillow(data, header)
-    return bool(out.any())
+    # As bytes: broken floats may be such that NumPy warns of them.
+    return bool(out.reshape(-1).view("uint8").any())
 
 
 def _mended(data: bytes, header: Header, out: Pixels) -> bool:
@@ -78,7 +90,8 @@ def _tiff(data: bytes, header: Header, out: Pixels) -> None:
     strips = zip(tags.get(_OFFSETS, ()), tags.get(_COUNTS, ()), strict=True)
     end = max((offset + count for offset, count in strips), default=0)
     with suppress(Exception):
-        tiff.decode(data.ljust(min(end, len(data) + out.nbytes), b"\0"), header, out)
+        whole = data.ljust(min(end, len(data) + out.nbytes), b"\0")
+        tiff.decode_page(whole, header, tags, 0, out)
         return
     tiff.finish(out, header, tags)
 

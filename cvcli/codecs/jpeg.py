@@ -278,7 +278,10 @@ def _by_pillow(pixels: Pixels, saving: Saving, sampling: str | None) -> bytes:
     # Inks are no chroma, to be subsampled.
     code = 0 if saving.inks else _PILLOW_SAMPLINGS.get(sampling or "420", 2)
     how |= {"subsampling": -1 if pixels.ndim == 2 else code, "optimize": coding.optimized}
-    whole = Image.fromarray(np.ascontiguousarray(pixels), "CMYK" if saving.inks else None)
+    packed = np.ascontiguousarray(pixels)
+    whole = Image.fromarray(packed)
+    if saving.inks:
+        whole = Image.frombytes("CMYK", whole.size, packed.tobytes())
     with _memory_file() as file:
         whole.save(file, "JPEG", progressive=coding.progressive, **how)
         file.seek(0)

@@ -146,10 +146,15 @@ def probe(data: bytes) -> Header:
     """Header by whichever plugin takes the data; ImageError when none does."""
     image = _open(data)
     format = image.format or "?"
-    frames = 1 if format in _LAYERED else _quietly(lambda: getattr(image, "n_frames", 1), 1)
+    frames = 1 if format in _LAYERED else _count(image, data)
     turn = _quietly(lambda: image.getexif().get(_ifd.ORIENTATION, 1), 1)
     turn, plays = _ifd.valid_orientation(turn), _plays(image)
     return Header(format, spec(image), turn, max(1, frames), image.mode, plays=plays)
+
+
+def _count(image: PilImage, data: bytes) -> int:
+    begun = _gif.count(data) if image.format == "GIF" else None
+    return begun or _quietly(lambda: getattr(image, "n_frames", 1), 1)
 
 
 def _plays(image: PilImage) -> int:
@@ -188,9 +193,16 @@ def read(data: bytes, header: Header, page: int = 0) -> PilImage:
         _gif.refuse_cut(data)
     image = _open(data, (header.format,) if header.format in _pil().OPEN else None)
     if page:
-        image.seek(page)
+        turn_to(image, page)
     image.load()
     return image
+
+
+def turn_to(image: PilImage, page: int) -> None:
+    """Seek; before Pillow 13 the palette of the page left behind would get in the way."""
+    image.seek(page)
+    if image.mode not in ("P", "PA"):
+        image.palette = None
 
 
 def pixels(image: PilImage, spec: ImageSpec) -> Pixels:

@@ -112,13 +112,22 @@ def _keeps_transparency(colour: int, palette: bytes, key: bytes) -> bool:
     return len(key) == {_GRAY: 2, _RGB: 6}.get(colour)
 
 
+def refuse_cut(data: bytes) -> None:
+    """Raise ImageError if IEND is missing."""
+    _refuse_cut(list(_chunks(data)))
+
+
+def _refuse_cut(chunks: list[_Chunk]) -> None:
+    if not chunks or chunks[-1].kind != b"IEND":
+        raise ImageError("truncated PNG data")
+
+
 def decode(data: bytes, header: Header, out: Pixels) -> None:
     """Decode into ``out``; ImageError when IEND is missing, a check sum or the data are wrong."""
     import imagecodecs
 
     chunks = list(_chunks(data))
-    if not chunks or chunks[-1].kind != b"IEND":
-        raise ImageError("truncated PNG data")
+    _refuse_cut(chunks)
     if header.mode in _OURS and _png_native.decode(data, chunks, out):
         return
     imagecodecs.png_decode(_without_extras(data, chunks, header), out=borrowed(out))

@@ -31,7 +31,7 @@ SUFFIXES = dict.fromkeys((".tiff", ".tif"), "TIFF")
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC = 256, 257, 258, 259, 262
 _SAMPLES, _PLANAR, _EXTRA, _FORMAT = 277, 284, 338, 339
 _WHITE_IS_ZERO, _BLACK_IS_ZERO, _RGB = 0, 1, 2
-_PREMULTIPLIED = 1
+_PREMULTIPLIED, _OPACITY = 1, 2
 # Raw, LZW, both deflates, PackBits, LZMA, Zstandard: what decodes to the very samples.
 _PLAIN = frozenset((1, 5, 8, 32946, 32773, 34925, 50000))
 # The compressions that are kept; LZW, which every reader knows, stands for the others.
@@ -87,7 +87,8 @@ def _direct(tags: Tags) -> tuple[int, str] | None:
     if photometric == _WHITE_IS_ZERO:
         return (1, dtype) if dtype == "uint16" and samples == 1 else None
     colours = {_BLACK_IS_ZERO: 1, _RGB: 3}.get(photometric)
-    extra = 0 if dtype == "uint8" else 1
+    # Pillow knows what else a fourth sample of 8 bits may be.
+    extra = 0 if dtype == "uint8" and tags.get(_EXTRA) != (_OPACITY,) else 1
     return (samples, dtype) if colours and colours <= samples <= colours + extra else None
 
 
@@ -112,7 +113,7 @@ def _probe_page(data: bytes, tags: Tags, page: int, frames: int) -> Header:
 
     try:
         image = pillow.opened(data, "TIFF")
-        image.seek(page)
+        pillow.turn_to(image, page)
         # Pillow tells the size after its own turning, which `decode` takes back.
         spec = replace(pillow.spec(image), height=height, width=width)
     except (ImageError, SyntaxError, OSError, LookupError, TypeError, ValueError) as error:
@@ -123,22 +124,28 @@ def _probe_page(data: bytes, tags: Tags, page: int, frames: int) -> Header:
 
 
 def frames(data: bytes, header: Header) -> Iterator[Frame]:
-    """Pages in order, each of its own size and kind."""
+    """Pages in order, each of its own size and kind; ImageError if some are cut off."""
     form = _layout(data)
-    for number, at in enumerate(_ifd.chain(data, form)):
+    places, cut = _ifd.links(data, form)
+    if cut:
+        raise ImageError("truncated TIFF data")
+    for number, at in enumerate(places):
         tags = _tags(data, form, at)
         own = _probe_page(data, tags, number, header.frames)
-        read = partial(_decode_page, data, own, tags, number)
+        read = partial(decode_page, data, own, tags, number)
         yield Frame(own, read, metadata=_page_tags.read(data, form, at))
 
 
 def decode(data: bytes, header: Header, out: Pixels) -> None:
-    """Decode page 0 into ``out`` as it is stored, not turned."""
+    """Decode page 0 into ``out`` as it is stored, not turned; ImageError if others are cut off."""
     form = _layout(data)
-    _decode_page(data, header, _tags(data, form, form.first), 0, out)
+    if _ifd.links(data, form)[1]:
+        raise ImageError("truncated TIFF data")
+    decode_page(data, header, _tags(data, form, form.first), 0, out)
 
 
-def _decode_page(data: bytes, header: Header, tags: Tags, page: int, out: Pixels) -> None:
+def decode_page(data: bytes, header: Header, tags: Tags, page: int, out: Pixels) -> None:
+    """Decode a page by its tags, whatever becomes of those behind it."""
     if _direct(tags) is None:
         return _decode_by_pillow(data, header, page, out)
     import imagecodecs

@@ -113,10 +113,15 @@ def stored_channels(spec: ImageSpec, format: str) -> int:
     return max(3, spec.channels + 2 * (spec.channels == 2))
 
 
-def decode(data: bytes, header: Header, out: Pixels) -> None:
-    """Decode into ``out``; ImageError when the file is shorter than its RIFF header says."""
+def refuse_cut(data: bytes) -> None:
+    """Raise ImageError if the file is shorter than its RIFF header says."""
     if len(data) < 8 + struct.unpack_from("<I", data, 4)[0]:
         raise ImageError("truncated WEBP data")
+
+
+def decode(data: bytes, header: Header, out: Pixels) -> None:
+    """Decode into ``out``; ImageError when the file is shorter than its RIFF header says."""
+    refuse_cut(data)
     if any(kind == b"ANMF" for kind, _ in _riff.chunks(data)):
         from cvcli.codecs import pillow
 
