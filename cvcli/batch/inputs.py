@@ -159,12 +159,15 @@ class Finder:
         self, folder: str, relative: str, identity: Identity | None, search: _Search
     ) -> Iterable[tuple[bool, str, str]]:
         try:
-            found = storage_of(folder).entries(folder)
+            found = iter(storage_of(folder).entries(folder))
             entries = [e for e in found if search.hidden or not e.name.startswith(".")]
         except OSError as error:
             self.files.append(Found(folder, relative, reason(error)))
             return
-        for entry in entries:
+        entries.reverse()
+        while entries:
+            # Let go of one by one: there may be very many.
+            entry = entries.pop()
             if entry.name in _NO_NAMES:
                 trouble: str | None = "its name can't be mirrored"
                 self.files.append(Found(entry.path, relative, trouble))

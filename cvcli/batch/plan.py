@@ -105,8 +105,9 @@ def make_plan(
         finder.add(name, literal=True)
     if all(file.trouble in (_MISSING, NO_MATCH) for file in finder.files):
         raise _nothing_found([*inputs, *map(place, listed)], finder)
-    several = finder.several or bool(listed)
-    return plan_files(finder.files, output, rules, measure, several=several)
+    files, several = finder.files, finder.several or bool(listed)
+    del finder
+    return plan_files(files, output, rules, measure, several=several)
 
 
 def plan_files(
