@@ -100,7 +100,7 @@ def do(work: Work) -> Part:
     report.close()
     stages = [(stage.name, stage.busy_s, stage.nbytes) for stage in report.stages()]
     spans = None if report.timeline is None else report.timeline.kept(_lane())
-    return Part(work.number, report.rows, stages, report.notes, report.device, started, spans)
+    return Part(work.number, list(report.rows), stages, report.notes, report.device, started, spans)
 
 
 @contextmanager

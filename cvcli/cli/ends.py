@@ -113,7 +113,8 @@ def plan_and_ends(request: Request) -> tuple[Plan, Ends]:
     more = [] if lists is None else listed(lists, null=request.wishes.null)
     measure = request.sizes
     plan = make_plan(request.inputs, request.output, listed=more, measure=measure, **request.rules)
-    single = [job.output for job in plan.jobs] == [STDIO] or not (plan.jobs or len(plan) > 1)
+    one = len(plan.jobs) == 1 and plan.jobs[0].output == STDIO
+    single = one or not (plan.jobs or len(plan) > 1)
     stamped = request.wishes.preserve or request.output == STDIO
     return plan, Ends(Files(stamped=stamped), _sink(request, single=single))
 

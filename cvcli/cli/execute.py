@@ -14,6 +14,7 @@ from dataclasses import replace
 from cvcli import __version__
 from cvcli.batch.album import Care
 from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
+from cvcli.batch.jobs import texts_of
 from cvcli.batch.places import Place, Url, place
 from cvcli.batch.plan import STDIO, Plan
 from cvcli.batch.report import Report, dry_run
@@ -111,7 +112,8 @@ def _decides(wishes: Wishes) -> bool:
 
 
 def _is_far(plan: Plan) -> bool:
-    return any(isinstance(path, Url) for job in plan.jobs for path in (job.input, job.output))
+    named = (text for texts in texts_of(plan.jobs) for text in texts[1:3])
+    return any("://" in text and isinstance(place(text), Url) for text in named)
 
 
 def _reports(wishes: Wishes, shard: Shard | None) -> Reports:
