@@ -90,6 +90,11 @@ def test_those_that_make_nothing_faster_leave_and_are_tried_ever_more_seldom(clo
     assert counts.count(4) < 60
 
 
+def test_short_waits_are_not_worth_a_worker(clocks):
+    crew = clocks(images=30)
+    assert {crew.look(0.1, 2) for _ in range(50)} == {2}
+
+
 def test_slow_files_are_counted_before_anything_is_tried(clocks):
     crew = clocks(images=0.02)
     counts = [crew.look(0.01, 16) for _ in range(110)]

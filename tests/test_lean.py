@@ -40,9 +40,12 @@ def test_packed_items_are_those_of_a_list(count, bounds):
         else:
             with pytest.raises(IndexError):
                 packed[at]
+    packed.renew()
+    assert list(packed) == items
+    packed.append((count, "next"))
+    assert packed[-1] == (count, "next") and len(packed) == count + 1
     numbers = [at % count for at in bounds] if count else []
     assert packed.pick(numbers) == [items[at] for at in numbers]
-    assert all(packed[at] is items[at] for at in range(packed.packed, count))
 
 
 PLACES: list[Place] = [Path("a.png"), Path(ODD), Url("s3://bucket/a//b.png"), Path("/x/y/写.png")]

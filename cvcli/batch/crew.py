@@ -23,6 +23,8 @@ _IDLE, _BUSY = 0.6, 0.9
 # Looks that are taken together, at least, and images for each worker: the system tells of a
 # thread's time only when it stops.
 _LOOKS, _IMAGES = 5, 2
+# Seconds that a worker waits for an image before more of them are worth their memory.
+_WORTH_S = 0.004
 # How much faster a run must be with more workers, and for how many looks they aren't tried again
 # if it isn't: each time twice as many.
 _GAIN, _REST = 1.2, 20
@@ -134,9 +136,11 @@ class Crew:
         self._rest -= 1
         self._waits += len(self.waiting) / self.count
         if self._looks >= _LOOKS and count >= _IMAGES * self.count and passed > 0:
-            waits = 2 * self._waits >= self._looks
+            waits = self._waits / self._looks
+            each = waits * self.count * passed / count
             self._since = None
-            self._judge(ran / passed / self._cores, count / passed, left if waits else 0)
+            worth = waits >= 0.5 and each >= _WORTH_S
+            self._judge(ran / passed / self._cores, count / passed, left if worth else 0)
 
     def _judge(self, share: float, rate: float, left: int) -> None:
         """Decide by the cores' share that was wanted and the images a second."""

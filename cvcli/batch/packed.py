@@ -36,6 +36,14 @@ class Packed(Sequence[T], Generic[T]):
             self._blocks.append(zlib.compress(marshal.dumps(records), 1))
             del self._tail[:_BLOCK]
 
+    def renew(self) -> None:
+        """Let go of the newest items, for equal ones.
+
+        Some bytes that lie among much that is freed keep all of that memory.
+        """
+        records = marshal.loads(marshal.dumps([self._pack(item) for item in self._tail]))
+        self._tail = [self._unpack(record) for record in records]
+
     @property
     def packed(self) -> int:
         """How many items, from the first on, are given as equal ones and no longer themselves."""

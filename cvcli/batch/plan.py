@@ -328,4 +328,5 @@ def _settle(
             more = tuple(output for _, output in file.more)
             texts = index, file.path, file.output, file.format, more, file.by_suffix
             (skipped if skip else jobs).texts.append(texts)
+    jobs.texts.renew()
     return Plan(jobs, skipped, tuple(problems), root)
