@@ -39,6 +39,10 @@ class TensorError(CvcliError, TypeError):
     exit_code = EXIT_USAGE
 
 
+class CopyError(UsageError, TypeError):
+    """What belongs to this process was to be copied, or sent to another one by pickling."""
+
+
 class NoInputError(UsageError):
     """Nothing matched the inputs."""
 

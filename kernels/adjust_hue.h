@@ -20,6 +20,13 @@ struct AdjustHue {
         for (int c = 0; c < 3; ++c) out.v[c] = stored<T>(turned<T>(hue, shift[c]));
         return out;
     }
+    static constexpr bool kRounds = true;
+    template <class T, int C>
+    CVCLI_FN Pixel<float, C> unrounded(Pixel<float, C> v) const {
+        const Hue hue = whole_hue(v.v[0], v.v[1], v.v[2]);
+        for (int c = 0; c < 3; ++c) v.v[c] = turned<T>(hue, shift[c]);
+        return v;
+    }
 
   private:
     // Integers are no NaN, and what they become lies between the smallest and the largest.

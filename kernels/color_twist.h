@@ -14,11 +14,18 @@ struct ColorTwist {
     }
     template <class T, int C>
     CVCLI_FN Pixel<T, C> operator()(const Pixel<T, C>& in) const {
-        const float r = to_float(in.v[0]), g = to_float(in.v[1]), b = to_float(in.v[2]);
+        const Pixel<float, C> sums = unrounded<T>(floats_of(in));
         Pixel<T, C> out = in;
+        for (int c = 0; c < 3; ++c) out.v[c] = to_sample<T>(sums.v[c]);
+        return out;
+    }
+    static constexpr bool kRounds = true;
+    template <class T, int C>
+    CVCLI_FN Pixel<float, C> unrounded(const Pixel<float, C>& in) const {
+        Pixel<float, C> out = in;
         for (int c = 0; c < 3; ++c) {
             const float* row = m + 4 * c;
-            out.v[c] = to_sample<T>(((row[0] * r + row[1] * g) + row[2] * b) + row[3]);
+            out.v[c] = ((row[0] * in.v[0] + row[1] * in.v[1]) + row[2] * in.v[2]) + row[3];
         }
         return out;
     }

@@ -93,9 +93,10 @@ def test_the_text_of_a_chain_is_the_chain(op, case):
     assert parse_chain(str(chain)) == chain
 
 
-@given(st.integers(0, 300), st.integers(1, 20), st.integers(1, 70))
+@given(st.integers(0, 300), st.integers(0, 20), st.integers(1, 70))
 def test_pieces_are_all_jobs_in_order(count, slots, most):
     found = pieces(range(count), slots, most)
+    slots = max(1, slots)  # workers may have left since they were waited for
     assert [one for piece in found for one in piece] == list(range(count))
     assert all(1 <= len(piece) <= most for piece in found)
     assert count < slots * 8 or len(found) > slots * 4

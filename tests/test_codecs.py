@@ -2,6 +2,7 @@
 
 import io
 import struct
+import sys
 import zlib
 
 import cv2
@@ -269,3 +270,16 @@ def test_webp_encode():
     assert lossy == saved(Image.fromarray(pixels), "WEBP", quality=80, method=2)
     gray = decoded(codecs.encode(pixels[:, :, :2], "WEBP", quality=100))
     assert np.array_equal(gray, pixels[:, :, [0, 0, 0, 1]])
+
+
+@pytest.mark.parametrize("format", ("JPEG", "PNG", "WEBP", "TIFF"))
+def test_a_library_that_is_not_there_is_not_the_files_fault(monkeypatch, format):
+    """As on an interpreter that it has not been built for."""
+    data = codecs.encode(noise(9, 7), format)
+    header = codecs.probe(data)
+    monkeypatch.setitem(sys.modules, "imagecodecs", None)
+    with pytest.raises(ImageError, match=r"can't decode .*imagecodecs") as reading:
+        codecs.decode(data, header, np.empty(header.spec.shape, np.uint8))
+    with pytest.raises(ImageError, match=r"can't encode .*imagecodecs"):
+        codecs.encode(noise(9, 7, dtype=np.uint16 if format in ("PNG", "TIFF") else "u1"), format)
+    assert reading.value.tip == "pip install --upgrade imagecodecs pillow"

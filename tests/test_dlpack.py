@@ -298,6 +298,21 @@ print("fine")
     assert fresh_python(code) == "fine"
 
 
+def test_loans_outlive_the_names_of_the_module_that_keeps_them():
+    """Python takes modules down before what consumers hold; nothing else keeps a loan's memory."""
+    code = """
+import builtins, gc, weakref
+import numpy as np, cvcli
+from cvcli.core import lend
+builtins.keep = np.from_dlpack(cvcli.as_tensor(np.zeros((4, 4, 3), np.uint8)))
+loans = [weakref.ref(loan) for loan in lend._lent.values()]
+vars(lend).clear()
+gc.collect()
+print(len(loans), *[loan() is not None for loan in loans])
+"""
+    assert fresh_python(code) == "1 True"
+
+
 def test_many_loans_do_not_add_up():
     tensor = cvcli.as_tensor(IMAGE)
     for _ in range(2000):

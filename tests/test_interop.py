@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import weakref
 
 import numpy as np
@@ -83,6 +84,60 @@ def test_layouts_must_fit():
     assert (again.layout, again.buffer) == ("HWC", tensor.buffer)
     with pytest.raises(TensorError, match="must have 1 to 4 channels, got 9"):
         cvcli.flip(tensor, 0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "tip"),
+    [
+        ((2, 4, 6, 3), "HWCN", "array.transpose(3, 0, 1, 2).copy(), as NHWC"),
+        ((2, 4, 6, 3), "NWHC", "array.transpose(0, 2, 1, 3).copy(), as NHWC"),
+        ((2, 4, 3), "NWC", None),
+        ((2, 4, 3), "hwc", "did you mean HWC?"),
+        ((2, 4, 3), "", None),
+        ((2, 4, 3), ["H", "W", "C"], None),
+        ((2, 4), 2, None),
+    ],
+)
+def test_layouts_that_are_none_are_answered_with_those_there_are(shape, layout, tip):
+    array = np.zeros(shape, np.uint8)
+    tensor = cvcli.as_tensor(array)
+    ways = (
+        lambda: cvcli.as_tensor(array, layout),
+        lambda: cvcli.as_tensor(tensor, layout),
+        lambda: cvcli.Tensor.empty(shape, "uint8", layout),
+    )
+    for way in ways:
+        with pytest.raises(TensorError) as caught:
+            way()
+        assert str(caught.value) == (
+            f"tensor: layout must be one of HW, HWC, NHW, NHWC, CHW, NCHW, got {layout!r}"
+        )
+        assert caught.value.tip == tip or caught.value.tip.endswith(tip)
+
+
+def test_the_tip_on_a_layout_is_right():
+    array = noise((11, 9, 3, 2), "uint8")
+    with pytest.raises(TensorError) as caught:
+        cvcli.as_tensor(array, "WHCN")
+    order = re.search(r"transpose\(([\d, ]*)\)", caught.value.tip)[1]
+    turned = array.transpose(*map(int, order.split(","))).copy()
+    assert_same(
+        cvcli.flip(cvcli.as_tensor(turned, "NHWC"), 0).numpy(),
+        np.einsum("whcn->nhwc", array)[:, ::-1].copy(),
+    )
+    with pytest.raises(TensorError, match="each of the 4 axes") as caught:
+        cvcli.as_tensor(array, "HWC")
+    assert caught.value.tip == "it may be NHWC or NCHW"
+
+
+def test_empty_tensors_are_of_numbers():
+    for shape, dtype, said in (
+        ((2, -4), "u1", "shape"),
+        ((2, 4.5), "u1", "shape"),
+        ((2,), "c8", ""),
+    ):
+        with pytest.raises(TensorError, match=f"tensor: {said or 'dtype'} must be"):
+            cvcli.Tensor.empty(shape, dtype)
 
 
 def test_broadcast_rows_are_refused():

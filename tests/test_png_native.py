@@ -136,6 +136,16 @@ def test_every_filter_is_undone(filter, channels):
         assert ours and (out == image).all()
 
 
+@pytest.mark.parametrize("channels", (3, 4))
+def test_paeth_is_undone_at_every_width(channels):
+    for width in range(1, 13):
+        image = noise((9, width, channels), "uint8", seed=width)
+        image[::2] = image[::2] // 255 * 255  # differences of all signs and of the largest size
+        file = imagecodecs.png_encode(image, level=1, filter=128)
+        out, ours = decoded(file)
+        assert ours and (out == image).all()
+
+
 def test_what_is_unusual_is_left_to_libpng():
     image = noise((20, 30, 3), "uint8")
     for picture, options in (

@@ -14,7 +14,7 @@ from PIL import Image
 
 import cvcli
 from cvcli import errors
-from cvcli.cli.settings import expanded, load_settings
+from cvcli.cli.settings import load_settings
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = [
@@ -55,7 +55,7 @@ def test_the_settings_shown_are_settings(tmp_path, monkeypatch):
     settings = load_settings([], {})
     assert settings.values == {"jobs": 4, "skip_existing": True}
     (chain,) = re.findall(r'cvcli run "(.*?)"', block)
-    assert len(cvcli.parse_chain(expanded(chain, settings.presets)).steps) == 2
+    assert len(cvcli.parse_chain(chain, presets=settings.presets).steps) == 2
 
 
 def test_the_exit_codes_are_all_there():

@@ -129,6 +129,23 @@ def test_doubled_images_are_the_same_bytes_in_the_emulator(text, channels):
         emulator.compare(text, batch // 128 * 255)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "text, channels",
+    [
+        ("resize 50% --antialias off", 3),
+        ("resize 50% --antialias off | crop --x 3 --y 5 --width 68 --height 5", 4),
+        ("flip --axis -1 | resize 50% --filter box | reformat --layout planar", 2),
+    ],
+)
+def test_halved_images_are_the_same_bytes_in_the_emulator(text, channels, dtype):
+    plan = parse_chain(text).plan(ImageSpec(22, 150, channels, dtype))
+    assert plan.passes[0].pattern.template == (-2,)
+    array = noise((22, 150, channels), dtype)
+    array.flat[:9] = 0 if dtype != "float32" else np.nan
+    emulator.compare(text, array)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("text", CHAINS + DOUBLED[:1])
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -9,8 +9,9 @@ import within
 from test_cli import FLIP, contents, files_in, folder_of
 
 from cvcli.cli.options import nbytes
-from cvcli.cli.settings import expanded, load_settings
+from cvcli.cli.settings import load_settings
 from cvcli.errors import UsageError
+from cvcli.ops import parse_chain
 
 
 def cvcli(*words, env=None):
@@ -76,6 +77,7 @@ def test_a_choice_on_the_line_drops_the_other_choices_of_the_file(here):
         ("format = 3.5", "format: must be a text, got 3.5"),
         ("presets = 3", "presets must be a table of chains"),
         ("[presets]\na = 3", "preset a must be a text, got 3"),
+        ("[presets]\n'a b' = 'invert'", "a preset must be named by one word, got 'a b'"),
         ("x = = 3", "cvcli.toml: "),
     ],
 )
@@ -86,6 +88,59 @@ def test_a_file_that_is_wrong_is_named(here, text, said):
     assert not Path("out").exists()
     for words in (["--version"], ["--help"], ["flip", "--help"], ["ops"]):
         assert cvcli(*words).returncode == 0  # nothing to do with it
+
+
+@pytest.mark.parametrize(
+    ("text", "tip"),
+    [
+        ("qualitty = 3", "did you mean quality?"),
+        ("skip_existin = true", "did you mean skip-existing?"),
+        ("thread = 3", "did you mean threads?"),
+        ("[preset]\na = 'invert'", "did you mean presets?"),
+        ("in-place = true", "it can be given on the command line only"),
+        ("axis = 1", "what operators take stands in a preset: cvcli run :NAME"),
+        ("median-blur = 3", "what operators take stands in a preset: cvcli run :NAME"),
+    ],
+)
+def test_a_key_that_is_wrong_is_answered_with_the_right_one(here, text, tip):
+    Path("cvcli.toml").write_text(text)
+    assert cvcli(*FLIP, "in", "out").stderr.splitlines()[1:] == [f"tip: {tip}"]
+    Path("cvcli.toml").unlink()
+    table = text.replace("[preset]", "[tool.cvcli.preset]")
+    Path("pyproject.toml").write_text(f"[tool.cvcli]\n{table}")
+    assert cvcli(*FLIP, "in", "out").stderr.splitlines()[1:] == [f"tip: {tip}"]
+
+
+def test_the_file_holds_no_table_of_its_own_name():
+    Path("cvcli.toml").write_text("[tool.cvcli]\nthreads = 2\n")
+    done = cvcli(*FLIP, "in", "out")
+    assert "there is no option 'tool'" in done.stderr and "without [tool.cvcli]" in done.stderr
+    Path("cvcli.toml").write_text("threads = 2\n")
+    assert cvcli("config").stdout.startswith("threads = 2  (")
+
+
+def test_what_can_not_be_read_is_said(here, monkeypatch):
+    Path("cvcli.toml").write_bytes(b"\xff\xd8")
+    done = cvcli(*FLIP, "in", "out")
+    assert done.stderr == f"cvcli: {here / 'cvcli.toml'}: must be UTF-8 text\n"
+    Path("gone").mkdir()
+    monkeypatch.chdir(here / "gone")
+    (here / "gone").rmdir()
+    done = cvcli(*FLIP, here / "in", here / "out")
+    assert done.returncode == 2 and done.stderr.startswith("cvcli: the working folder is gone\n")
+
+
+def test_a_flag_of_the_file_can_be_taken_back(here):
+    Path("cvcli.toml").write_text("overwrite = true\nquiet = true\nno-auto-orient = true\n")
+    assert cvcli(*FLIP, "in", "out").returncode == 0
+    for word in ("--overwrite=off", "--no-overwrite", "--overwrite=NO", "--overwrite=0"):
+        done = cvcli(*FLIP, word, "in", "out")
+        assert done.returncode == 1 and "output exists" in done.stderr, word
+    # The last one counts, and a choice that is taken back leaves the file's others.
+    for words in (["--no-overwrite", "--overwrite"], ["--check=no"], ["--overwrite=yes"]):
+        assert cvcli(*FLIP, *words, "in", "out").returncode == 0, words
+    done = cvcli(*FLIP, "--quiet=false", "--auto-orient", "in", "out")
+    assert done.returncode == 0 and "2 images" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -127,14 +182,43 @@ def test_presets_stand_for_steps(here):
     assert ':turn = "flip --axis -1"' in cvcli("config").stdout
 
 
-def test_presets_that_can_not_be():
-    with pytest.raises(UsageError, match="no preset 'thmub'") as caught:
-        expanded(":thmub", {"thumb": "invert"})
-    assert "did you mean :thumb?" in caught.value.tip
-    with pytest.raises(UsageError, match="preset a: holds itself"):
-        expanded(":a", {"a": ":b", "b": "invert | :a"})
-    assert expanded("@file:x", {}) == "@file:x"
-    assert expanded("pad --border ':x'", {}) == "pad --border ':x'"
+PRESETS = {"thumb": "invert", "a": ":b", "b": "invert | :a", "c": "flip", "d": "invert |"}
+
+
+@pytest.mark.parametrize(
+    ("chain", "said", "tip"),
+    [
+        (":thmub", "there is no preset 'thmub'", "did you mean :thumb?"),
+        ("thumb", "there is no operator 'thumb'", "did you mean :thumb?"),
+        (":flip", "there is no preset 'flip'", "did you mean flip, which is an operator?"),
+        (":xy", "there is no preset 'xy'", "the presets are :thumb, :a, :b, :c, :d"),
+        (":a", "preset a: holds itself", None),
+        ("invert | :c", "preset c: flip: axis must be given", None),
+        (":d | invert", "preset d: there is no step after the last |", None),
+        (":thumb --x 1", "preset thumb: takes no options, got '--x 1'", None),
+    ],
+)
+def test_presets_that_can_not_be(chain, said, tip):
+    with pytest.raises(UsageError) as caught:
+        parse_chain(chain, presets=PRESETS)
+    assert (str(caught.value), caught.value.tip) == (said, tip)
+
+
+def test_presets_are_told_from_what_looks_like_them(here):
+    with pytest.raises(UsageError, match="no preset 'thumb'") as caught:
+        parse_chain(":thumb")
+    assert "[tool.cvcli.presets]" in caught.value.tip
+    with pytest.raises(UsageError, match="pad: border must be one of"):
+        parse_chain("pad --border ':thumb'", presets=PRESETS)
+    # A comment ends its own line only, and files hold presets too.
+    wanted = parse_chain("flip --axis 1 | invert | invert")
+    text = "flip --axis 1  # :no\n:thumb |\n:thumb"
+    assert parse_chain(text, presets=PRESETS) == wanted
+    Path("chain.txt").write_text("flip --axis 1\n:both\n")
+    Path("cvcli.toml").write_text('[presets]\nboth = "invert | invert"\n')
+    assert cvcli("run", "@chain.txt", "-q", "in", "out").returncode == 0
+    assert cvcli("run", "flip --axis 1", "-q", "in", "one").returncode == 0
+    assert contents(here / "out") == contents(here / "one")
 
 
 @pytest.mark.parametrize(
@@ -158,12 +242,21 @@ def test_sizes_that_are_none(text):
         ("cvcli flip --skip", 2, "--skip-existing"),
         ("cvcli flip --axis 1 --thr", 4, "--threads"),
         ("cvcli crop --gravity cen", 3, "center"),
+        ("cvcli flip --device cu", 3, "cuda:all"),
+        ("cvcli ops inv", 2, "invert"),
     ],
 )
 def test_shells_are_told_what_may_follow(words, at, offered):
     asked = {"_CVCLI_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(at)}
     done = cvcli(env=asked)
     assert offered in done.stdout.split() and done.stderr == ""
+
+
+def test_shells_are_told_of_a_flag_once():
+    asked = {"_CVCLI_COMPLETE": "complete_bash", "COMP_WORDS": "cvcli flip --", "COMP_CWORD": "2"}
+    offered = cvcli(env=asked).stdout.split()
+    assert "--overwrite" in offered and "--no-auto-orient" in offered
+    assert not {"--no-overwrite", "--auto-orient"} & set(offered)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

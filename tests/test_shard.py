@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 from conftest import noise
@@ -40,7 +41,7 @@ def report_of(path):
 @given(st.integers(0, 60), st.integers(1, 12), st.randoms(use_true_random=False))
 def test_shares_are_all_of_a_plan_once_and_even(files, count, random):
     kinds = [random.randrange(3) for _ in range(files)]
-    jobs = [Job(i, f"in/{i}", f"out/{i}", None) for i in range(files)]
+    jobs = [Job(i, Path(f"in/{i}"), Path(f"out/{i}"), None) for i in range(files)]
     parts = [[job for job, kind in zip(jobs, kinds, strict=True) if kind == k] for k in range(3)]
     bad = tuple(Problem(job.input, None, "no such file", index=job.index) for job in parts[2])
     plan = Plan(tuple(parts[0]), tuple(parts[1]), bad, "out")

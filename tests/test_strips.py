@@ -70,6 +70,23 @@ def test_whole_sums_have_room(kernel):
     assert_same(got, cv2.filter2D(array, -1, rows, borderType=cv2.BORDER_REFLECT_101))
 
 
+@pytest.mark.parametrize(
+    "text, channels",
+    [
+        ("gaussian --size 11", 4),
+        ("gaussian --size 13,1 --border constant --value 255", 2),
+        ("gaussian --size 15,7 --sigma 4", 1),
+        ("gaussian --size 15,3 --sigma 0.1", 3),
+        ("sharpen --sigma 1.5 --border replicate", 3),
+    ],
+)
+def test_bytes_weighed_four_at_once(text, channels):
+    """Wide rows of bytes, whole and at the edges, white where sums are largest."""
+    array = noise((11, 491 // channels, channels), "uint8")
+    array[:4] = 255
+    emulator.compare(text, array)
+
+
 @pytest.mark.parametrize("factor", [0, 0.37, 3, 90])
 def test_a_thirteenth_rounds_alike(factor):
     """Every sum of thirteen bytes there is, by integers and by floats."""

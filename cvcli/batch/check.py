@@ -9,6 +9,7 @@ from itertools import islice
 
 import cvcli.codecs as codecs
 from cvcli.batch.album import Care
+from cvcli.batch.jobs import Jobs, texts_of
 from cvcli.batch.lossless import turn_for
 from cvcli.batch.orient import oriented
 from cvcli.batch.outputs import Size
@@ -39,7 +40,7 @@ def check_inputs(
     They are reported as failed. If it suits none of the images, the parameters are wrong, not the
     images: then the first refusal is raised. Headers are read only for a chain that may refuse.
     """
-    if not lossless and fits_every_image(chain, {job.format for job in plan.jobs}):
+    if not lossless and fits_every_image(chain, {texts[3] for texts in texts_of(plan.jobs)}):
         return plan
     care = Care(auto_orient=auto_orient, frame=frame, lossless=lossless)
 
@@ -63,7 +64,7 @@ def check_inputs(
     for job, error in refused:
         report.fail(job.index, f"{job.input}: {error}", error.tip)
     lost = {job.index for job, _ in refused}
-    return replace(plan, jobs=tuple(job for job in plan.jobs if job.index not in lost))
+    return replace(plan, jobs=Jobs(job for job in plan.jobs if job.index not in lost))
 
 
 def sizes_of(

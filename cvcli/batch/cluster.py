@@ -32,7 +32,7 @@ from cvcli.batch.schedulers import connected
 from cvcli.batch.sinks import CheckSink, FileSink
 from cvcli.batch.sources import Held
 from cvcli.batch.storage import storage_of
-from cvcli.batch.workers import Part, Work, do, host_of, pieces, stop
+from cvcli.batch.workers import Part, Work, at_once, do, host_of, pieces, stop
 from cvcli.core.chain import Chain
 from cvcli.devices.cpu import cpu_threads
 from cvcli.errors import CvcliError, DeviceError, LostClusterError, UsageError
@@ -120,6 +120,7 @@ class _Dispatch:
             replace(ends, sink=_repeatable(ends.sink)),
             (),
             dict(self._slots),
+            resources,
             report.timeline is not None,
         )
         most = _MOST_JOBS["gpu" if resources else "cpu"]
@@ -135,8 +136,7 @@ class _Dispatch:
         slots: Counter[str] = Counter()
         for worker, known in self._client.scheduler_info(n_workers=-1)["workers"].items():
             offered = known.get("resources", {})
-            limits = [offered.get(name, 0) // need for name, need in self._resources.items()]
-            slots[host_of(worker)] += int(min([known["nthreads"], *limits]))
+            slots[host_of(worker)] += at_once(known["nthreads"], offered, self._resources)
         self._slots, self._counted = +slots, time.monotonic()
 
     def run(self, tick: Callable[[Report], None]) -> None:

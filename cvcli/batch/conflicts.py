@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
@@ -24,8 +26,22 @@ def fold(name: str) -> str:
     return name.lower() if name.isascii() else normalize("NFC", normalize("NFC", name).casefold())
 
 
-def refuse_collisions(files: Iterable[Found]) -> None:
+def refuse_collisions(files: Sequence[Found]) -> None:
     """Raise `UsageError` if two files have one output, or one is a folder of another."""
+    # Hashes of names take a tenth of the room, and only what they suspect is looked at.
+    hashes, folders = array("q"), set[int]()
+    for write in _writes(files):
+        key = fold(write.relative)
+        hashes.append(hash(key))
+        for folder in _folders_of(key):
+            if hash(folder) in folders:
+                break
+            folders.add(hash(folder))
+    if any(a == b for a, b in pairwise(sorted(hashes))) or not folders.isdisjoint(hashes):
+        _refuse_clashes(files)
+
+
+def _refuse_clashes(files: Iterable[Found]) -> None:
     writers: dict[str, _Write] = {}
     groups: dict[str, list[_Write]] = {}
     for write in _writes(files):

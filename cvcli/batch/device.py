@@ -10,18 +10,20 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cvcli.batch.flight import Done, Flight, Flights, Work
 from cvcli.batch.report import Report
 from cvcli.batch.slots import Batch
 from cvcli.batch.state import Undone
-from cvcli.batch.unit import Unit
 from cvcli.codecs import gpu
 from cvcli.core.engine import Engine, engine_of
 from cvcli.core.stream import Stream
 from cvcli.devices import find
 from cvcli.errors import DeviceError
+
+if TYPE_CHECKING:
+    from cvcli.batch.unit import Unit
 
 __all__ = ["CodecChoice", "DeviceStage", "Done"]
 
@@ -152,6 +154,8 @@ class DeviceStage:
             self._abort(error)
 
     def _unit(self, engine: Engine, *, coded: bool) -> Unit:
+        from cvcli.batch.unit import Unit
+
         return Unit(
             engine,
             self._streams,

@@ -78,7 +78,7 @@ class Finder:
         self._output = None if output is None else _identity_of(os.fspath(output))
         self._base = None if rules.base is None else os.fspath(rules.base)
         self._found = 0
-        self._taken: set[tuple[object, str]] = set()
+        self._taken: dict[object, set[str]] = {}
         self._identify = cache(_identity_of)
         depth = 1 << 30 if rules.recursive else 1
         chosen = self._filter.chooses
@@ -129,10 +129,10 @@ class Finder:
             self.files.append(Found(pattern, rest, NO_MATCH))
 
     def _take(self, folder: object, name: str, file: Found) -> None:
-        key = folder, name
         self._found += 1
-        if key not in self._taken:
-            self._taken.add(key)
+        taken = self._taken.setdefault(folder, set())
+        if name not in taken:
+            taken.add(name)
             self.files.append(file)
 
     def _walk(self, top: str, search: _Search) -> None:
@@ -159,12 +159,15 @@ class Finder:
         self, folder: str, relative: str, identity: Identity | None, search: _Search
     ) -> Iterable[tuple[bool, str, str]]:
         try:
-            found = storage_of(folder).entries(folder)
+            found = iter(storage_of(folder).entries(folder))
             entries = [e for e in found if search.hidden or not e.name.startswith(".")]
         except OSError as error:
             self.files.append(Found(folder, relative, reason(error)))
             return
-        for entry in entries:
+        entries.reverse()
+        while entries:
+            # Let go of one by one: there may be very many.
+            entry = entries.pop()
             if entry.name in _NO_NAMES:
                 trouble: str | None = "its name can't be mirrored"
                 self.files.append(Found(entry.path, relative, trouble))

@@ -53,14 +53,15 @@ def opened(
     turn, format = None, job.format or header.format
     if care.lossless:
         turn = turn_for(chain, header, format, care)
-    if turn or (codecs.keeps_inks(header, format) and _only_moves(chain, header.spec)):
+    if turn or (codecs.keeps_inks(header, format) and only_moves(chain, header.spec)):
         header = header if care.to_srgb else codecs.inked(header)
     album = Album.opened(job, data, header, care, fail_on)
     album.turn = turn
     return album
 
 
-def _only_moves(chain: Chain, spec: ImageSpec) -> bool:
+def only_moves(chain: Chain, spec: ImageSpec) -> bool:
+    """Return whether a chain is nothing but flips, quarter turns and crops of an image."""
     try:
         turn_of(chain, spec)
     except ParameterError:

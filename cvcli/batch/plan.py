@@ -11,7 +11,7 @@ an output that is an input) is refused as a whole with `UsageError`; what concer
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from typing import Any
 from cvcli.batch.conflicts import refuse_collisions, refuse_inputs_as_outputs
 from cvcli.batch.files import EXISTS_TIP, identity_of, reason, refuse_odd_file
 from cvcli.batch.inputs import NO_MATCH, Finder, Found
+from cvcli.batch.jobs import Job as Job  # it is a plan's for all who read one
+from cvcli.batch.jobs import Jobs
 from cvcli.batch.outputs import Naming, Size
 from cvcli.batch.pictures import counted
 from cvcli.batch.places import Place, Url, place
@@ -35,29 +37,6 @@ Count = Callable[[Sequence[str]], list[int]]
 
 _SHOWN = 3
 _MISSING = reason(FileNotFoundError(errno.ENOENT, ""))
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One image to do. ``index`` is its place among all files of the plan.
-
-    ``format`` names the encoder where the output's suffix or ``--format`` settles it; None stands
-    for the input's own format, known once its content is seen. ``more`` are the outputs of the
-    pictures behind the first, where each has its own. With ``by_suffix`` nothing but the input's
-    suffix has settled the format.
-    """
-
-    index: int
-    input: Place
-    output: Place
-    format: str | None
-    more: tuple[Place, ...] = ()
-    by_suffix: bool = False
-
-    @property
-    def outputs(self) -> tuple[Place, ...]:
-        """All outputs, most often one."""
-        return (self.output, *self.more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +66,8 @@ class Plan:
     but for a part of a plan, which knows the ``whole``.
     """
 
-    jobs: tuple[Job, ...]
-    skipped: tuple[Job, ...]
+    jobs: Sequence[Job]
+    skipped: Sequence[Job]
     problems: tuple[Problem, ...]
     output_root: Place
     whole: "Plan | None" = None
@@ -126,8 +105,9 @@ def make_plan(
         finder.add(name, literal=True)
     if all(file.trouble in (_MISSING, NO_MATCH) for file in finder.files):
         raise _nothing_found([*inputs, *map(place, listed)], finder)
-    several = finder.several or bool(listed)
-    return plan_files(finder.files, output, rules, measure, several=several)
+    files, several = finder.files, finder.several or bool(listed)
+    del finder
+    return plan_files(files, output, rules, measure, several=several)
 
 
 def plan_files(
@@ -196,7 +176,7 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
     plan = _settle(files, look_at_outputs(files, storage_of("")), Path(), rules)
     if rules.backup is None:
         return plan
-    jobs: list[Job] = []
+    jobs = Jobs()
     problems = list(plan.problems)
     for job in plan.jobs:
         backup = f"{job.output}{rules.backup}"
@@ -205,8 +185,8 @@ def _plan_in_place(files: Sequence[Found], naming: Naming, rules: Rules) -> Plan
             problem = Problem(job.input, Path(backup), "backup exists", _BACKUP_TIP, job.index)
             problems.append(problem)
         else:
-            jobs.append(job)
-    return replace(plan, jobs=tuple(jobs), problems=tuple(problems))
+            jobs.add(job)
+    return replace(plan, jobs=jobs, problems=tuple(problems))
 
 
 _FOLDER_TIP = "name a folder as OUTPUT"
@@ -277,19 +257,22 @@ def _is_file_target(output: Place, files: Sequence[Found], naming: Naming, sever
 def look_at_outputs(files: Sequence[Found], storage: Storage) -> dict[str, Status]:
     """Status of the outputs already there, by name; what can't be one gives its file trouble."""
     found: dict[str, Status] = {}
-    good = (file for file in files if file.trouble is None)
-    wanted = [(file, output) for file in good for _, output in file.places]
-    statuses = storage.statuses(output for _, output in wanted)
     for file in files:
         if file.trouble is not None:
             file.output = ""
-    for (file, output), status in zip(wanted, statuses, strict=True):
+    statuses = storage.statuses(output for _, output in _wanted(files))
+    for (file, output), status in zip(_wanted(files), statuses, strict=True):
         if not isinstance(status, OSError):
             if status is not None:
                 found[output] = status
         elif file.trouble is None:
             file.trouble, file.output = reason(status), output
     return found
+
+
+def _wanted(files: Iterable[Found]) -> Iterator[tuple[Found, str]]:
+    good = (file for file in files if file.trouble is None)
+    return ((file, output) for file in good for _, output in file.places)
 
 
 def _obstacle(mode: int, replaced: bool) -> str | None:
@@ -334,16 +317,16 @@ def _is_newer(there: Status, file: Found) -> bool:
 def _settle(
     files: Iterable[Found], in_the_way: Mapping[str, Status], root: Place, rules: Rules
 ) -> Plan:
-    jobs: list[Job] = []
-    skipped: list[Job] = []
+    jobs, skipped = Jobs(), Jobs()
     problems: list[Problem] = []
     for index, file in enumerate(files):
         skip = root != STDIO and decide(file, in_the_way, rules)
-        source, target = place(file.path), place(file.output) if file.output else None
-        if file.trouble is not None or target is None:
+        if file.trouble is not None or not file.output:
+            source, target = place(file.path), place(file.output) if file.output else None
             problems.append(Problem(source, target, file.trouble or "no output", file.tip, index))
         else:
-            more = tuple(place(output) for _, output in file.more)
-            job = Job(index, source, target, file.format, more, file.by_suffix)
-            (skipped if skip else jobs).append(job)
-    return Plan(tuple(jobs), tuple(skipped), tuple(problems), root)
+            more = tuple(output for _, output in file.more)
+            texts = index, file.path, file.output, file.format, more, file.by_suffix
+            (skipped if skip else jobs).texts.append(texts)
+    jobs.texts.renew()
+    return Plan(jobs, skipped, tuple(problems), root)

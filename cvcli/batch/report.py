@@ -28,8 +28,8 @@ stage, and schema_version in front. It is UTF-8; a byte of a path that isn't is
 written as "\\udcXX".
 """
 
-import threading
 import time
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -38,7 +38,7 @@ from typing import Any
 
 from cvcli.batch.places import Place
 from cvcli.batch.plan import Job, Plan, Problem
-from cvcli.batch.rows import FOUND, Status, failed_row, planned_rows, row_of
+from cvcli.batch.rows import FOUND, Rows, Status, failed_row, row_of
 from cvcli.batch.rows import Row as Row  # it is a report's for all who read one
 from cvcli.batch.shard import Shard
 from cvcli.batch.storage import storage_of
@@ -94,8 +94,8 @@ class Report:
         """
         self.command, self.version, self.device = command, version, device
         self.shard, self.host = shard, host
-        self.rows: list[Row] = planned_rows(plan)
-        self._row_at = {row.index: row for row in self.rows}
+        self.rows = Rows(plan)
+        self._lock = self.rows.lock
         self.notes: list[str] = []
         self.reads_files = self.writes_files = True
         """Whether inputs and outputs are files that can be looked at afterwards."""
@@ -104,11 +104,14 @@ class Report:
         self.timeline = Timeline(self._clock) if timeline else None
         self._timings = timings
         self._wall_s: float | None = None
-        self._lock = threading.Lock()
         self._labels = list(device_stages)
         self._busy: dict[str, float] = dict.fromkeys((*HOST_STAGES, *self._labels), 0.0)
         self._nbytes: Counter[str] = Counter()
-        self._status = Counter(row.status for row in self.rows)
+        self._status: Counter[str] = Counter(
+            planned=len(plan.jobs), skipped=len(plan.skipped), failed=len(plan.problems)
+        )
+        self._failed = array("q", (problem.index for problem in plan.problems))
+        self._noted = array("q")
         self._bytes_in = self._bytes_out = self._outputs = 0
 
     def add_busy(
@@ -135,13 +138,17 @@ class Report:
             self._busy[stage] += seconds
             self._nbytes[stage] += nbytes
             if index is not None and self._timings:
-                ms = self._row_at[index].ms
+                ms = self.rows.row(index).ms
                 ms[stage] = ms.get(stage, 0.0) + seconds * 1e3
+
+    def begin(self, job: Job) -> None:
+        """An image is being read."""
+        self.rows.begin(job)
 
     def opened(self, index: int, *, width: int, height: int, bytes_in: int) -> None:
         """An image's header was read: its size in pixels and its file's bytes."""
         with self._lock:
-            row = self._row_at[index]
+            row = self.rows.row(index)
             row.width_in, row.height_in, row.bytes_in = width, height, bytes_in
 
     def add(self, found: Job | Problem, *, skipped: bool = False) -> None:
@@ -154,18 +161,20 @@ class Report:
 
     def _append(self, row: Row) -> None:
         self.rows.append(row)
-        self._row_at[row.index] = row
-        self._status[row.status] += 1
+        self._count(row)
 
     def row(self, index: int) -> Row:
         """The image that has this index in the plan."""
-        return self._row_at[index]
+        return self.rows.row(index)
 
     def note(self, index: int, text: str) -> None:
         """Something worth knowing about an image that did not stop it, once for each text."""
         with self._lock:
-            if text not in self._row_at[index].notes:
-                self._row_at[index].notes.append(text)
+            notes = self.rows.row(index).notes
+            if not notes:
+                self._noted.append(index)
+            if text not in notes:
+                notes.append(text)
 
     def finish(
         self,
@@ -182,7 +191,7 @@ class Report:
         ``outputs`` is how many of several were written, if not all.
         """
         with self._lock:
-            row = self._row_at[index]
+            row = self.rows.row(index)
             row.outputs = row.outputs and row.outputs[:outputs]
             row.width_out, row.height_out, row.bytes_out = width, height, bytes_out
             row.device = device or self.device
@@ -196,7 +205,7 @@ class Report:
     def fail(self, index: int, error: str, tip: str | None = None) -> None:
         """An image failed; ``error`` is one sentence that names its file."""
         with self._lock:
-            row = self._row_at[index]
+            row = self.rows.row(index)
             row.error, row.tip = error, tip
             self._set_status(row, "failed")
 
@@ -205,7 +214,13 @@ class Report:
             raise ValueError(f"image {row.index} was already {row.status}")
         self._status[row.status] -= 1
         row.status, row.host = status, row.host or self.host
-        self._status[status] += 1
+        self._count(row)
+        self.rows.settle(row)
+
+    def _count(self, row: Row) -> None:
+        self._status[row.status] += 1
+        if row.status == "failed":
+            self._failed.append(row.index)
 
     def absorb(self, rows: Iterable[Row], stages: Iterable[tuple[str, float, int]]) -> None:
         """What another report has of images that are still planned here, or not known here.
@@ -213,11 +228,8 @@ class Report:
         ``stages`` are names, busy seconds and bytes.
         """
         with self._lock:
-            known = len(self.rows)
             for row in rows:
                 self._absorb(row)
-            if len(self.rows) > known:
-                self.rows.sort(key=lambda row: row.index)
             for name, busy_s, nbytes in stages:
                 if name not in self._busy:
                     self._labels.append(name)
@@ -225,18 +237,21 @@ class Report:
                 self._nbytes[name] += nbytes
 
     def _absorb(self, row: Row) -> None:
-        known = self._row_at.get(row.index)
-        if known is None:
+        if not self.rows.knows(row.index):
             self._append(row)
-        elif known.status != "planned" or row.status == "planned":
+        elif self.rows.row(row.index).status != "planned" or row.status == "planned":
             return
         else:
+            known = self.rows.row(row.index)
             for name in FOUND:
                 setattr(known, name, getattr(row, name))
             if known.outputs and row.outputs:
                 del known.outputs[len(row.outputs) :]
             self._status["planned"] -= 1
-            self._status[row.status] += 1
+            self._count(known)
+            self.rows.settle(known)
+        if row.notes:
+            self._noted.append(row.index)
         if row.status == "ok":
             self._bytes_in += row.bytes_in or 0
             self._bytes_out += row.bytes_out or 0
@@ -277,7 +292,7 @@ class Report:
     @property
     def failures(self) -> tuple[Row, ...]:
         """The failed images, in the order of the plan."""
-        return tuple(row for row in self.rows if row.status == "failed")
+        return tuple(self.rows.pick(self._failed))
 
     @property
     def images_per_s(self) -> float:
@@ -291,9 +306,16 @@ class Report:
 
     def told(self) -> list[str]:
         """Notes of the run and of its images, those on images decoded small as one."""
-        noted = [(row.input, note) for row in self.rows for note in row.notes]
-        told = [f"{path}: {note}" for path, note in noted if not note.startswith(SHRUNK)]
-        if small := len(noted) - len(told):
+        noted = (
+            (row.input, note) for row in self.rows.pick(set(self._noted)) for note in row.notes
+        )
+        told, small = list[str](), 0
+        for path, note in noted:
+            if note.startswith(SHRUNK):
+                small += 1
+            else:
+                told.append(f"{path}: {note}")
+        if small:
             images = "an image was" if small == 1 else f"{small} images were"
             told.append(f"{images} decoded small, as the results are; --exact takes every pixel")
         return [*self.notes, *told]

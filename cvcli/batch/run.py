@@ -7,18 +7,18 @@ codecs cost, and an image is still in the caches at its next step.
 
 from __future__ import annotations
 
-import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import cvcli.codecs as codecs
 from cvcli.batch.album import Album, Picture
 from cvcli.batch.check import check_inputs
+from cvcli.batch.crew import Crew
 from cvcli.batch.device import DeviceStage, Done, check_codec
 from cvcli.batch.garbage import few_collections
 from cvcli.batch.interrupt import ending_at_once_if_interrupted_again
+from cvcli.batch.jobs import folders_of
 from cvcli.batch.lossless import moved, moved_nbytes, opened
 from cvcli.batch.options import Ends, Options
 from cvcli.batch.plan import Job, Plan
@@ -29,6 +29,7 @@ from cvcli.batch.slots import ON_CPU, Batch, Slot, Way
 from cvcli.batch.sources import Files
 from cvcli.batch.state import Finished, NoRoom, State, Undone
 from cvcli.batch.storage import storage_of
+from cvcli.batch.timed import Timed
 from cvcli.batch.ways import reason_of, way_of
 from cvcli.core.chain import Chain
 from cvcli.core.turn import Turn
@@ -56,7 +57,10 @@ class Runner:
     ) -> None:
         self._chain, self._options, self._report, self._ends = chain, options, report, ends
         self._jobs = options.jobs or cpu_threads()
-        self._count = len(plan.jobs) if ends.feed is None else self._jobs
+        count = len(plan.jobs) if ends.feed is None else self._jobs
+        self._crew = Crew(
+            self._work, max(1, min(self._jobs, count)), cpu_threads(), steered=options.jobs is None
+        )
         self._rooms = Rooms(self._jobs, options, lambda: self._stage)
         self._state = State(
             plan.jobs,
@@ -82,30 +86,23 @@ class Runner:
 
     def run(self, tick: Callable[[Report], None]) -> None:
         """Run to the end; ``tick`` is called now and then from the calling thread."""
-        threads = [
-            threading.Thread(target=self._work, name=f"cvcli-worker-{i}", daemon=True)
-            for i in range(max(1, min(self._jobs, self._count)))
-        ]
         if self._ends.feed is not None:
             # Never waited for: it may be waiting itself, for input that doesn't come.
             threading.Thread(target=self._feed, args=(self._ends.feed,), daemon=True).start()
         try:
-            for thread in threads:
-                thread.start()
+            self._crew.start()
             self._watch(tick)
         except BaseException:
             self._stop(discard=True)
             with ending_at_once_if_interrupted_again():
-                self._end(threads)
+                self._end()
             raise
-        self._end(threads)
+        self._end()
         if self._state.error is not None:
             raise self._state.error
 
-    def _end(self, threads: list[threading.Thread]) -> None:
-        for thread in threads:
-            if thread.ident is not None:
-                thread.join()
+    def _end(self) -> None:
+        self._crew.join()
         self._stage.close()
 
     def _feed(self, feed: Feed) -> None:
@@ -127,10 +124,11 @@ class Runner:
                 if state.ended.wait_for(lambda: state.is_over, timeout=0.1):
                     return
             tick(self._report)
+            self._crew.look(state.unstarted)
 
     def _work(self) -> None:
         try:
-            while (task := self._state.next()) is not None:
+            while not self._crew.leaves() and (task := self._state.next()) is not None:
                 if isinstance(task, Finished):
                     self._encode(task)
                 elif isinstance(task, Batch):
@@ -145,6 +143,7 @@ class Runner:
 
     def _decode(self, job: Job) -> None:
         album = None
+        self._report.begin(job)
         try:
             with self._timed("read", job) as moved:
                 data = self._ends.source.read(job)
@@ -319,29 +318,9 @@ class Runner:
                 # One that was put back has been started, and others wait behind it.
                 self._ends.sink.lost(job)
 
-    def _timed(self, stage: str, job: Job, nbytes: int = 0) -> _Timed:
-        return _Timed(self._report, stage, job.index, [nbytes] if nbytes else [])
-
-
-class _Timed:
-    """Adds the time of a block to the report; what it is given are the bytes moved, to be added to.
-
-    A generator would do, at three times the price.
-    """
-
-    __slots__ = ("_begin", "_index", "_moved", "_report", "_stage")
-
-    def __init__(self, report: Report, stage: str, index: int, moved: list[int]) -> None:
-        self._report, self._stage, self._index, self._moved = report, stage, index, moved
-
-    def __enter__(self) -> list[int]:
-        self._begin = time.perf_counter()
-        return self._moved
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            seconds = time.perf_counter() - self._begin
-            self._report.add_busy(self._stage, seconds, sum(self._moved), index=self._index)
+    def _timed(self, stage: str, job: Job, nbytes: int = 0) -> Timed:
+        waiting = self._crew.waiting if stage in ("read", "write") else None
+        return Timed(self._report, stage, job.index, [nbytes] if nbytes else [], waiting)
 
 
 def _as_error(error: CvcliError | MemoryError) -> CvcliError:
@@ -385,8 +364,7 @@ def _run(
     ends: Ends,
 ) -> None:
     if isinstance(ends.sink, FileSink):
-        outputs = (output for job in plan.jobs for output in job.outputs)
-        for folder in sorted({os.fspath(output.parent) for output in outputs}):
+        for folder in folders_of(plan.jobs):
             storage_of(folder).remove_stale(folder)
     Runner(plan, chain, options, report, ends).run(tick)
     if not report.left and (ends.feed is None or ends.feed.complete):

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from cvcli.batch.jobs import Jobs
 from cvcli.batch.places import Place
 from cvcli.batch.plan import Job, Plan, Problem
 from cvcli.errors import UsageError
@@ -62,8 +63,8 @@ class Shard:
         own = replace(self, files=len(plan), plan=_digest(plan))
         return own, replace(
             plan,
-            jobs=tuple(job for job in plan.jobs if self._takes(job)),
-            skipped=tuple(job for job in plan.skipped if self._takes(job)),
+            jobs=Jobs(job for job in plan.jobs if self._takes(job)),
+            skipped=Jobs(job for job in plan.skipped if self._takes(job)),
             problems=tuple(problem for problem in plan.problems if self._takes(problem)),
             whole=plan,
         )

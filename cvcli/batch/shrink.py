@@ -31,7 +31,7 @@ def shrunk(
     part of the scene.
     """
     for factor in codecs.shrinks(header):
-        fast = _shrunk_chain(chain, header.spec, factor, orientation)
+        fast = shrunk_chain(chain, header.spec, factor, orientation)
         if fast is not None:
             small = codecs.shrunk(header, factor)
             return small, fast.plan(small.spec)
@@ -39,7 +39,7 @@ def shrunk(
 
 
 @lru_cache(maxsize=256)
-def _shrunk_chain(chain: Chain, spec: ImageSpec, factor: int, orientation: int) -> Chain | None:
+def shrunk_chain(chain: Chain, spec: ImageSpec, factor: int, orientation: int) -> Chain | None:
     """Return the chain for an image a factor smaller; None where it starts with no such resize."""
     first = chain.steps[0] if len(chain) else None
     if first is None or first.name != "resize":

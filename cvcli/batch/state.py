@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from cvcli.batch.album import Album, Picture
@@ -57,13 +58,51 @@ class NoRoom(Exception):
     """An image has to wait until others have left memory."""
 
 
+class _Todo:
+    """Jobs to be started, in order; they are made when it is their turn."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._left, self._later = len(jobs), iter(jobs)
+        self._next: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return self._left
+
+    def __iter__(self) -> Iterator[Job]:
+        return chain(self._next, self._later)
+
+    @property
+    def first(self) -> Job:
+        """The next job."""
+        if not self._next:
+            self._next.append(next(self._later))
+        return self._next[0]
+
+    def take(self) -> Job:
+        """Return the next job and let go of it."""
+        job = self.first
+        self._next.popleft()
+        self._left -= 1
+        return job
+
+    def append(self, job: Job) -> None:
+        """Take one more; only where none were given at the start."""
+        self._next.append(job)
+        self._left += 1
+
+    def put_back(self, job: Job) -> None:
+        """Take a job back, to be the next."""
+        self._next.appendleft(job)
+        self._left += 1
+
+
 class State:
     """The queues of a run. ``budget`` gives the bytes that may be in flight before no more images
     are started; ``limit``, where there is one, is never passed by images together."""
 
     def __init__(
         self,
-        jobs: Iterable[Job],
+        jobs: Sequence[Job],
         workers: int,
         sink: Sink,
         budget: Callable[[], int],
@@ -75,8 +114,8 @@ class State:
         # Each piece of work wakes one worker: all of them would fight for the lock in vain.
         self.change, self.ended = threading.Condition(lock), threading.Condition(lock)
         self.error: BaseException | None = None
-        self._todo = deque(jobs)
-        self._left = len(self._todo)
+        self._todo = _Todo(jobs)
+        self._left = len(jobs)
         self._more = more
         self._stopped = False
         self._workers, self._sink, self._budget, self._limit = workers, sink, budget, limit
@@ -91,6 +130,11 @@ class State:
     def is_over(self) -> bool:
         """Whether nothing is left to do, now or later."""
         return self._left <= 0 and not self._more
+
+    @property
+    def unstarted(self) -> int:
+        """Jobs that wait to be started."""
+        return len(self._todo)
 
     def add(self, job: Job) -> bool:
         """Take one more job, unless the run has been stopped."""
@@ -133,14 +177,14 @@ class State:
         if self._undone:
             self._reading += 1
             return self._undone.pop()
-        if self._todo and self._has_room(self._todo[0]):
-            return self._start(self._todo.popleft())
+        if self._todo and self._has_room(self._todo.first):
+            return self._start(self._todo.take())
         return None
 
     def _has_work(self) -> bool:
         if self._ready or self._finished or self._undone:
             return True
-        return bool(self._todo) and self._has_room(self._todo[0])
+        return bool(self._todo) and self._has_room(self._todo.first)
 
     def _start(self, job: Job) -> Job:
         self._reading += 1
@@ -235,7 +279,7 @@ class State:
         with self.change:
             album.failed = True  # what was read of it so far is dropped on its way
             album.done.clear()
-            self._todo.appendleft(album.job)
+            self._todo.put_back(album.job)
             self._flying -= 1
             self._nbytes -= album.nbytes
             self._close_all()
@@ -286,15 +330,14 @@ class State:
             if self.is_over:
                 self._tell_all()
 
-    def stop(self, *, discard: bool) -> list[Job]:
+    def stop(self, *, discard: bool) -> Iterable[Job]:
         """Start no more images; with ``discard`` also drop those not yet written.
 
         Returns the jobs that were not started.
         """
         with self.change:
-            dropped = list(self._todo)
+            dropped, self._todo = self._todo, _Todo(())
             self._left -= len(dropped)
-            self._todo.clear()
             self._stopped, self._more = True, False
             if discard:
                 self._left = 0

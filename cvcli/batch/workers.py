@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import platform
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,13 +31,18 @@ from cvcli.ops import parse_chain
 _STOPPED: set[str] = set()
 # Output folders that this process has swept for a run.
 _SWEPT: set[tuple[str, str]] = set()
+# Held by the one piece that may fill the memory of this process.
+_TURN = threading.Lock()
+# How often a piece that waits for its turn looks whether the run has been stopped.
+_PATIENCE_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """Some jobs of a run, as they are sent: ``chain`` is its text.
 
-    ``slots`` are how many such pieces each host does at once, to share its cores among them.
+    ``slots`` are how many such pieces each host does at once, to share its cores among them, and
+    ``needs`` what each takes of its worker's resources.
     """
 
     run: str
@@ -46,6 +53,7 @@ class Work:
     ends: Ends
     jobs: tuple[Job, ...]
     slots: Mapping[str, int]
+    needs: Mapping[str, int]
     timeline: bool = False
 
 
@@ -77,23 +85,40 @@ def do(work: Work) -> Part:
         text = f"--cluster: a worker on {platform.node()} has cvcli {__version__}"
         raise DeviceError(f"{text} instead of {work.version}", tip="install the same one")
     check_codec(work.options.codec, work.options.device)
-    started = time.time()
-    report = Report(Plan(work.jobs, (), (), Path()), timeline=work.timeline, host=platform.node())
+    started, plan = time.time(), Plan(work.jobs, (), (), Path())
+    report = Report(plan, timeline=work.timeline, host=platform.node())
     try:
         _refuse_stopped(work)
         _sweep(work)
-        options = replace(work.options, jobs=work.options.jobs or _threads(work.slots))
-        runner = Runner(
-            Plan(work.jobs, (), (), Path()), parse_chain(work.chain), options, report, work.ends
-        )
-        with few_collections():
+        with _memory(work) as share, few_collections():
+            threads = share * (work.options.jobs or _threads(work.slots))
+            options, chain = replace(work.options, jobs=threads), parse_chain(work.chain)
+            runner = Runner(plan, chain, options, report, work.ends)
             runner.run(lambda report: _refuse_stopped(work))
     except Stopped:
         pass
     report.close()
     stages = [(stage.name, stage.busy_s, stage.nbytes) for stage in report.stages()]
     spans = None if report.timeline is None else report.timeline.kept(_lane())
-    return Part(work.number, report.rows, stages, report.notes, report.device, started, spans)
+    return Part(work.number, list(report.rows), stages, report.notes, report.device, started, spans)
+
+
+@contextmanager
+def _memory(work: Work) -> Iterator[int]:
+    """Wait until a piece may fill memory; gives of how many pieces it takes the threads.
+
+    Where memory is bounded, pieces take turns: together they would pass the bound, and a part of it
+    would be too little for an image that all of it has room for.
+    """
+    if work.options.max_memory is None:
+        yield 1
+        return
+    while not _TURN.acquire(timeout=_PATIENCE_S):
+        _refuse_stopped(work)
+    try:
+        yield _own_slots(work.needs)
+    finally:
+        _TURN.release()
 
 
 def _refuse_stopped(work: Work) -> None:
@@ -115,6 +140,18 @@ def _threads(slots: Mapping[str, int]) -> int:
     return max(1, cpu_threads() // slots.get(host_of(get_worker().address), 1))
 
 
+def _own_slots(needs: Mapping[str, int]) -> int:
+    from distributed import get_worker
+
+    state = get_worker().state
+    return max(1, at_once(state.nthreads, state.total_resources, needs))
+
+
+def at_once(threads: int, offered: Mapping[str, float], needs: Mapping[str, int]) -> int:
+    """Return how many pieces a worker does at the same time."""
+    return int(min([threads, *(offered.get(name, 0) // need for name, need in needs.items())]))
+
+
 def host_of(address: str) -> str:
     """Return the host of a worker's address, such as ``tcp://10.0.0.7:40001``."""
     return address.rpartition("://")[2].rpartition(":")[0]
@@ -126,5 +163,5 @@ def _lane() -> str:
 
 def pieces(jobs: Sequence[Job], slots: int, most: int) -> list[tuple[Job, ...]]:
     """Cut jobs into pieces: few enough to cost little, so many that all are busy to the end."""
-    size = max(1, min(most, -(-len(jobs) // (slots * 8))))
+    size = max(1, min(most, -(-len(jobs) // (max(1, slots) * 8))))
     return [tuple(jobs[start : start + size]) for start in range(0, len(jobs), size)]

@@ -6,14 +6,16 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
 
-from cvcli.cli.commands import operator_command, run_command
+from cvcli.cli.commands import example, operator_command, run_command
 from cvcli.cli.console import emit, print_error, say
 from cvcli.cli.reports import reports_app
-from cvcli.cli.settings import Settings, load_settings
+from cvcli.cli.settings import Settings, load_settings, spelled
+from cvcli.cli.typed import Command, Group, flowing
 from cvcli.cli.usage import Refusal, usage_error
 from cvcli.errors import EXIT_INTERRUPTED, EXIT_USAGE, CvcliError
 from cvcli.ops import names, operator_named, operators, with_flags
@@ -22,13 +24,17 @@ _EPILOG = (
     "Exit codes: 0 all well, 1 some files failed, 2 usage, 66 no input, 130 interrupted, "
     "141 the reader of stdout went away, 143 terminated."
 )
+_HELP = """Batch image processing on the GPU and on the CPU, with the same bytes.
+
+cvcli OPERATOR [OPTIONS] INPUT... OUTPUT, as in: cvcli resize 640x480 photos/ small/
+"""
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 _OWN = ("run", "config", "ops", "doctor", "bench", "report")
 
 
 def run_app(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    words = _with_values(sys.argv[1:] if arguments is None else arguments)
+    words = _with_values(_asked(sys.argv[1:] if arguments is None else arguments))
     try:
         result = make_app(words, _settings(words))(
             args=words, prog_name="cvcli", standalone_mode=False
@@ -51,12 +57,17 @@ def run_app(arguments: list[str] | None = None) -> int:
     return result or 0
 
 
+def _asked(words: list[str]) -> list[str]:
+    """Return ``help COMMAND`` as it is asked for with an option."""
+    return [*words[1:], "--help"] if words[:1] == ["help"] else words
+
+
 def _refused(refusal: Any, words: list[str]) -> int:
     """Say what is wrong with a command line, or where nothing was given show the help."""
     if type(refusal).__name__ == "NoArgsIsHelpError":
         refusal.show()
     else:
-        print_error(usage_error(refusal, words, [*_commands(), *_OWN]))
+        print_error(usage_error(refusal, words, _OWN))
     return EXIT_USAGE
 
 
@@ -87,7 +98,8 @@ def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
     commands = [*_commands(), *names(), "run"]
     app = typer.Typer(
         name="cvcli",
-        help="Batch image processing on the GPU and on the CPU, with the same bytes.",
+        cls=Group,
+        help=_HELP,
         epilog=_EPILOG,
         context_settings=_CONTEXT | {"default_map": dict.fromkeys(commands, settings.values)},
         no_args_is_help=True,
@@ -100,23 +112,25 @@ def make_app(words: list[str], settings: Settings | None = None) -> typer.Typer:
     for operator in [operator_named(first)] if known else [] if first == "run" else operators():
         command = app.command(
             operator.command,
-            help=operator.doc,
+            cls=Command,
+            help=flowing(operator.doc),
             rich_help_panel="Operators",
             no_args_is_help=True,
-            epilog=f"Example: cvcli {example(operator.command)}",
+            epilog=f"Example: cvcli {example(operator)}",
         )
         command(operator_command(operator))
     if known:
         return app
-    app.command("run", no_args_is_help=True)(run_command(settings.presets))
+    run = run_command(settings.presets)
+    app.command("run", cls=Command, help=flowing(getdoc(run) or ""), no_args_is_help=True)(run)
     if first == "run":
         return app
     from cvcli.cli import bench, doctor
 
-    app.command("config")(config_command(settings))
-    app.command("ops")(list_operators)
-    app.command("doctor")(doctor.doctor)
-    app.command("bench")(bench.bench)
+    app.command("config", cls=Command)(config_command(settings))
+    app.command("ops", cls=Command)(list_operators)
+    app.command("doctor", cls=Command)(doctor.doctor)
+    app.command("bench", cls=Command, help=flowing(getdoc(bench.bench) or ""))(bench.bench)
     app.add_typer(reports_app(), name="report")
     return app
 
@@ -127,20 +141,13 @@ def config_command(settings: Settings) -> Callable[[], None]:
     def config() -> None:
         """Show options and presets that the environment or a project's file sets, and where."""
         lines = [
-            f"{name.replace('_', '-')} = {json.dumps(value)}  ({settings.origins[name]})"
+            f"{spelled(name)} = {json.dumps(value)}  ({settings.origins[name]})"
             for name, value in settings.values.items()
         ]
         lines += [f":{name} = {json.dumps(chain)}" for name, chain in settings.presets.items()]
         emit("\n".join(lines or ["nothing is set"]) + "\n")
 
     return config
-
-
-def example(command: str) -> str:
-    """Return a command line that works as it stands."""
-    operator = operator_named(command)
-    case = operator.cases[0] if operator.cases else {}
-    return f"{operator.step(**case)} in/ out/"
 
 
 def _wants_help(words: list[str]) -> bool:
@@ -165,7 +172,14 @@ def _root(
 
 def list_operators(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    name: Annotated[str | None, typer.Argument(help="One operator, in full.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[OPERATOR]",
+            help="One operator, in full.",
+            autocompletion=lambda: [name.replace("_", "-") for name in names()],
+        ),
+    ] = None,
 ) -> None:
     """List the operators, or describe one."""
     chosen = operators() if name is None else [operator_named(name)]
@@ -206,5 +220,5 @@ def _full(operator: Any) -> str:
         choices = f" [{'|'.join(p.choices)}]" if p.choices else ""
         limits = f"{p.param.limits}; " if p.param.limits else ""
         lines.append(f"  {p.option}{choices}  {p.param.help} ({limits}{default})")
-    lines.append(f"\nExample: cvcli {example(operator.command)}")
+    lines.append(f"\nExample: cvcli {example(operator)}")
     return "\n".join(lines)

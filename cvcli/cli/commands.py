@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from cvcli.cli.meant import quote_chain
 from cvcli.cli.options import Paths, Wishes, parameters
-from cvcli.cli.settings import expanded
+from cvcli.cli.typed import flowing
 from cvcli.core.chain import Chain
-from cvcli.errors import ParameterError
-from cvcli.ops import Operator, load_chain
+from cvcli.errors import UsageError
+from cvcli.ops import Operator, load_chain, names, operator_named, suits
 from cvcli.ops._params import Parameter
 
 _WIDEST_METAVAR = 30
@@ -36,12 +37,31 @@ def operator_command(operator: Operator) -> Callable[..., None]:
         given = {name: value for name, value in values.items() if value is not None}
         if bare is not None and paths:
             excluded = _is_excluded(bare, given, operator.exclusive)
+            if not excluded and os.path.lexists(paths[0]) and not suits(bare, paths[0]):
+                raise _lacking(operator, bare)
             if not excluded or _is_meant(bare, paths[0]):
                 given[bare.name], *paths = paths
         _run(Chain((operator.step(**given),)), paths, options)
 
     options = [_option(p) for p in named]
     return _signed(command, options if bare is None else [_paths_after(bare), *options])
+
+
+def _lacking(operator: Operator, bare: Parameter) -> UsageError:
+    instead = [a if b == bare.name else b for a, b in operator.exclusive if bare.name in (a, b)]
+    options = " or ".join(f"--{name.replace('_', '-')}" for name in instead)
+    return UsageError(
+        f"{operator.command}: {bare.option} must be given in front of the inputs, or {options}",
+        tip=f"for example: cvcli {example(operator)}",
+    )
+
+
+def example(operator: Operator) -> str:
+    """Return a command line that works as it stands."""
+    bare = operator.positional
+    short = (case for case in operator.cases if bare is not None and bare.name in case)
+    case = next(short, operator.cases[0] if operator.cases else {})
+    return f"{operator.step(**case)} in/ out/"
 
 
 def _is_excluded(
@@ -52,11 +72,7 @@ def _is_excluded(
 
 def _is_meant(bare: Parameter, word: str) -> bool:
     """Return whether a word can be nothing but the operator's own, whatever options say."""
-    try:
-        bare.check(word)
-    except ParameterError:
-        return False
-    return not os.path.lexists(word)
+    return suits(bare, word) and not os.path.lexists(word)
 
 
 def _paths_after(bare: Parameter) -> inspect.Parameter:
@@ -87,7 +103,8 @@ def run_command(presets: Mapping[str, str]) -> Callable[..., None]:
         a file with a step on each line and # comments. A step :NAME stands for the preset of
         that name, see "cvcli config".
         """
-        _run(load_chain(expanded(chain, presets)), paths, options)
+        _refuse_words(chain, paths or [])
+        _run(load_chain(chain, presets), paths, options)
 
     chain = inspect.Parameter(
         "chain",
@@ -97,6 +114,23 @@ def run_command(presets: Mapping[str, str]) -> Callable[..., None]:
         ],
     )
     return _signed(run, [chain])
+
+
+def _refuse_words(chain: str, paths: list[str]) -> None:
+    """Refuse a first path that can be nothing but a part of the chain, which lacks its quotes."""
+    word = paths[0] if len(paths) > 1 else ""
+    if not word.strip() or os.path.lexists(word):
+        return
+    known, last = names(), chain.rpartition("|")[2].strip().replace("-", "_")
+    if word.split()[0].replace("-", "_") in known:
+        meant = f"{chain} | {word}"
+    else:
+        bare = operator_named(last).positional if last in known else None
+        if bare is None or not _is_meant(bare, word):
+            return
+        meant = f"{chain} {word}"
+    message, tip = quote_chain(meant)
+    raise UsageError(f"run: {message}", tip)
 
 
 def _signed(function: Callable[..., None], extra: list[inspect.Parameter]) -> Callable[..., None]:
@@ -131,7 +165,7 @@ def _option(p: Parameter) -> inspect.Parameter:
     option = typer.Option(
         p.option,
         metavar=metavar,
-        help=p.param.help + limits + listed,
+        help=flowing(p.param.help + limits + listed),
         show_default=p.spelled_default or False,
         autocompletion=lambda: list(p.choices),
         rich_help_panel="Options",

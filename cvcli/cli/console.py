@@ -78,6 +78,7 @@ class Screen:
         self._total, self._quiet, self.verbose = total, quiet, verbose
         self._bar: Any = None
         self._shown: set[int] = set()
+        self._told = 0
         wanted = (progress == "always" or (progress == "auto" and not quiet)) and total != 1
         self._wanted = wanted and _on_terminal()
         # Where there is no terminal to redraw a bar on, a line now and then will do.
@@ -146,8 +147,10 @@ class Screen:
             say(f"cvcli: {why}, {left} of {len(report.rows)} images were not done")
 
     def _list(self, report: Report) -> None:
-        for row in report.rows:
-            if row.index not in self._shown and row.status != "planned":
+        rows = report.rows.settled(self._told)
+        self._told += len(rows)
+        for row in rows:
+            if row.index not in self._shown:
                 self._shown.add(row.index)
                 say(_line(row))
 

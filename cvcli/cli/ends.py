@@ -12,8 +12,9 @@ from typing import Any
 from cvcli.batch.files import Stamp, reason
 from cvcli.batch.inputs import Found, listed
 from cvcli.batch.outputs import Size
+from cvcli.batch.patterns import has_magic
 from cvcli.batch.pictures import counted_in
-from cvcli.batch.places import Place, place
+from cvcli.batch.places import Place, Url, place
 from cvcli.batch.plan import STDIO, Plan, make_plan, plan_files
 from cvcli.batch.rules import Rules
 from cvcli.batch.run import Ends
@@ -67,25 +68,44 @@ class Request:
         return measure_of(self.chain, self.max_pixels, upright, frame)
 
 
-def split(paths: list[str], wishes: Wishes) -> tuple[list[Place], Place | None]:
-    """Return the inputs and the output, None for ``--in-place``; `UsageError` if any is lacking."""
+def split(paths: list[str], wishes: Wishes, chain: Chain) -> tuple[list[Place], Place | None]:
+    """Return the inputs and the output, None for ``--in-place``; `UsageError` if any is lacking.
+
+    The ``chain`` is for the example in the error.
+    """
     if "" in paths:
         raise UsageError("an empty path was given", tip="is a variable of your shell unset?")
     count = len(paths) + (wishes.files_from is not None)
     if count < (1 if wishes.in_place else 2):
-        wanted = "an input" if wishes.in_place else "an input and an output"
+        wanted, form = "an input and an output", "INPUT... OUTPUT"
+        if wishes.in_place:
+            wanted, form = "an input", "INPUT..."
+        got = f", got only {paths[0]!r}" if paths else ""
+        command = f'run "{chain}"' if len(chain) > 1 else str(chain)
         raise UsageError(
-            f"{wanted} must be given, as in INPUT... OUTPUT",
-            tip="for example: cvcli flip --axis -1 in/ out/",
+            f"{wanted} must be given, as in {form}{got}",
+            tip=f"for example: cvcli {command} in/{' --in-place' if wishes.in_place else ' out/'}",
         )
     if wishes.in_place:
+        _refuse_output(paths)
         return [place(path) for path in paths], None
     return [place(path) for path in paths[:-1]], place(paths[-1])
 
 
+def _refuse_output(paths: list[str]) -> None:
+    """Refuse what is meant as an output: the inputs must not be replaced by mistake."""
+    last = paths[-1] if len(paths) > 1 else ""
+    far = isinstance(place(last), Url)
+    if last and not (far or os.path.lexists(last) or has_magic(last)):
+        raise UsageError(
+            f"{last}: no such file, and --in-place takes no OUTPUT",
+            tip="leave out the output, or --in-place to keep the inputs as they are",
+        )
+
+
 def plan_and_ends(request: Request) -> tuple[Plan, Ends]:
     """Return the plan of a request, and where its images come from and go to."""
-    if request.output == STDIO and not request.wishes.dry_run:
+    if request.output == STDIO and not (request.wishes.dry_run or request.wishes.explain):
         _refuse_terminal(sys.stdout, "binary data is not written to a terminal", "| or >")
     if STDIO in request.inputs:
         return _from_stdin(request)
@@ -93,7 +113,8 @@ def plan_and_ends(request: Request) -> tuple[Plan, Ends]:
     more = [] if lists is None else listed(lists, null=request.wishes.null)
     measure = request.sizes
     plan = make_plan(request.inputs, request.output, listed=more, measure=measure, **request.rules)
-    single = [job.output for job in plan.jobs] == [STDIO] or not (plan.jobs or len(plan) > 1)
+    one = len(plan.jobs) == 1 and plan.jobs[0].output == STDIO
+    single = one or not (plan.jobs or len(plan) > 1)
     stamped = request.wishes.preserve or request.output == STDIO
     return plan, Ends(Files(stamped=stamped), _sink(request, single=single))
 
@@ -103,7 +124,7 @@ def _sink(request: Request, *, single: bool) -> Sink:
     if wishes.check:
         return CheckSink()
     if request.output == STDIO:
-        descriptor = 1 if wishes.dry_run else sys.stdout.fileno()
+        descriptor = 1 if wishes.dry_run or wishes.explain else sys.stdout.fileno()
         return PipeSink(descriptor) if single else TarSink(descriptor)
     return FileSink(
         overwrite=wishes.overwrite or wishes.if_newer or wishes.in_place,
@@ -145,8 +166,9 @@ def _stdin() -> Any:
 def _from_tar(request: Request, stream: Any, output: Place) -> tuple[Plan, Ends]:
     from cvcli.batch.feed import Feed
 
-    if request.wishes.dry_run:
-        raise UsageError("--dry-run: a tar from stdin is known only once it is read")
+    for option, given in (("dry-run", request.wishes.dry_run), ("explain", request.wishes.explain)):
+        if given:
+            raise UsageError(f"--{option}: a tar from stdin is known only once it is read")
     rules = Rules(**request.rules)
     if output == STDIO and (rules.replaces or rules.skip_existing or rules.check):
         raise UsageError("-: has no outputs to be looked at")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import os
 import platform
@@ -13,6 +14,7 @@ from dataclasses import replace
 from cvcli import __version__
 from cvcli.batch.album import Care
 from cvcli.batch.interrupt import Terminated, ending_in_order_if_terminated
+from cvcli.batch.jobs import texts_of
 from cvcli.batch.places import Place, Url, place
 from cvcli.batch.plan import STDIO, Plan
 from cvcli.batch.report import Report, dry_run
@@ -27,6 +29,7 @@ from cvcli.cli.options import Wishes, nbytes
 from cvcli.codecs import DEFAULT_MAX_PIXELS
 from cvcli.core.chain import Chain
 from cvcli.devices.cpu import cpu_threads
+from cvcli.devices.find import EVERY_GPU, parse_device
 from cvcli.errors import (
     EXIT_FAILED,
     EXIT_INTERRUPTED,
@@ -34,11 +37,15 @@ from cvcli.errors import (
     EXIT_PIPE,
     EXIT_TERMINATED,
     CvcliError,
+    DeviceError,
     LostClusterError,
     UsageError,
 )
 
 _LEAST_MEMORY = 10**6
+_DEVICES = ("auto", "cpu", "cuda", "cuda:N", "cuda:all")
+# What others call them.
+_GPU = {"gpu": "cuda", "nvidia": "cuda", "all": "cuda:all", "gpu:all": "cuda:all"}
 # Threads where each file is waited for across a network, on however few cores.
 _WAITING = 16
 
@@ -48,13 +55,16 @@ Reports = tuple[Place | None, Place | None]
 
 def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     """Plan and run what was asked for; return the exit code."""
-    inputs, output = split(paths, wishes)
+    inputs, output = split(paths, wishes, chain)
     shard = _shard(wishes, inputs)
     if wishes.cluster is not None:
         from cvcli.batch.early import prepare
 
         prepare(wishes.cluster)
     options = _options(wishes)
+    if wishes.explain and output != STDIO and not _decides(wishes):
+        # What is there already has nothing to do with how the chain runs.
+        wishes = replace(wishes, overwrite=True)
     request = Request(
         chain,
         inputs,
@@ -79,8 +89,7 @@ def carry_out(chain: Chain, paths: list[str], wishes: Wishes) -> int:
     if wishes.explain:
         from cvcli.cli.explain import print_explained
 
-        auto_orient = options.care.auto_orient
-        print_explained(plan, chain, request.threads, request.max_pixels, auto_orient=auto_orient)
+        print_explained(plan, chain, options, ends, request.threads, request.max_pixels)
         return EXIT_OK
     if wishes.cluster is not None:
         from cvcli.batch.cluster import refuse_ends
@@ -97,8 +106,14 @@ def _shard(wishes: Wishes, inputs: list[Place]) -> Shard | None:
     return None if wishes.shard is None else Shard.parse(wishes.shard)
 
 
+def _decides(wishes: Wishes) -> bool:
+    """Return whether it was said what becomes of outputs that exist."""
+    return wishes.skip_existing or wishes.if_newer or wishes.in_place or wishes.check
+
+
 def _is_far(plan: Plan) -> bool:
-    return any(isinstance(path, Url) for job in plan.jobs for path in (job.input, job.output))
+    named = (text for texts in texts_of(plan.jobs) for text in texts[1:3])
+    return any("://" in text and isinstance(place(text), Url) for text in named)
 
 
 def _reports(wishes: Wishes, shard: Shard | None) -> Reports:
@@ -128,7 +143,7 @@ def _care(wishes: Wishes) -> Care:
 
 def _options(wishes: Wishes) -> Options:
     return Options(
-        device=wishes.device,
+        device=_device(wishes.device),
         codec=wishes.codec,
         batch_size=wishes.batch_size,
         streams=wishes.streams,
@@ -142,6 +157,18 @@ def _options(wishes: Wishes) -> Options:
         max_errors=wishes.max_errors,
         max_memory=_max_memory(wishes.max_memory),
     )
+
+
+def _device(name: str) -> str:
+    try:
+        if name != EVERY_GPU:
+            parse_device(name)
+    except DeviceError:
+        near = difflib.get_close_matches(_GPU.get(name.lower(), name.lower()), _DEVICES, 1, 0.7)
+        tip = f"did you mean {near[0]}?" if near else None
+        listed = f"{', '.join(_DEVICES[:-1])} or {_DEVICES[-1]}"
+        raise UsageError(f"--device must be {listed}, got {name!r}", tip) from None
+    return name
 
 
 def _max_memory(text: str | None) -> int | None:

@@ -80,6 +80,7 @@ class Wishes:
     format: Annotated[
         str | None,
         _option(
+            metavar="FORMAT",
             panel=_OUTPUTS,
             show_default="as the input",
             help="Write this format, such as jpg, png, webp, tiff or npy.",
@@ -129,9 +130,11 @@ class Wishes:
     device: Annotated[
         str,
         _option(
-            metavar="auto|cpu|cuda|cuda:N|cuda:all",
+            metavar="DEVICE",
             panel=_RUNNING,
-            help="Where the operators run; with cuda:all on all GPUs, which share the images.",
+            autocompletion=lambda: ["auto", "cpu", "cuda", "cuda:all"],
+            help="Where the operators run: auto, cpu, cuda, cuda:N, or cuda:all for all GPUs, "
+            "which share the images.",
         ),
     ] = "auto"
     codec: Annotated[
@@ -182,8 +185,10 @@ class Wishes:
     fail_on: Annotated[
         Literal["none", "truncated", "error", "warning"],
         _option(
+            metavar="WHAT",
             panel=_RUNNING,
-            help="What an image fails on; with none, broken files are kept as far as they go.",
+            help="What an image fails on: none, truncated, error or warning; with none, broken "
+            "files are kept as far as they go.",
         ),
     ] = "error"
     fail_fast: Annotated[

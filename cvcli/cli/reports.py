@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+from inspect import getdoc
 from typing import Annotated
 
 import typer
 
 from cvcli.cli.console import Screen, say
+from cvcli.cli.typed import Command, Group, flowing
 from cvcli.errors import EXIT_FAILED, UsageError
 
 
 def reports_app() -> typer.Typer:
     """Return the commands on reports."""
-    app = typer.Typer(no_args_is_help=True, help="Put reports together.")
+    app = typer.Typer(cls=Group, no_args_is_help=True, help="Put reports together.")
     app.callback()(_reports)
-    app.command("merge", no_args_is_help=True)(merge)
+    text = flowing(getdoc(merge) or "")
+    app.command("merge", cls=Command, help=text, no_args_is_help=True)(merge)
     return app
 
 

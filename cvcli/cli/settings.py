@@ -7,6 +7,7 @@ The command line goes before ``CVCLI_*`` variables, these before the file: ``cvc
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -14,13 +15,19 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from cvcli.cli.options import Wishes
 from cvcli.errors import UsageError
+from cvcli.ops import flag_value, operators
 
 # What decides over single runs; a project must not change files by a forgotten line.
 _NEVER = {"dry_run", "check", "in_place", "backup", "files_from", "null", "base", "shard"}
 _ALIASES = {"threads": "jobs"}
 _DECISIONS = ("overwrite", "skip_existing", "if_newer")
-_ON_THE_LINE = ("overwrite", "skip-existing", "if-newer", "in-place", "check")
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+_ON_THE_LINE = ("--overwrite", "--skip-existing", "--if-newer", "--in-place", "--check")
+
+
+def spelled(name: str) -> str:
+    """Return the option of a value, as it is typed without its dashes."""
+    aliases = {own: alias for alias, own in _ALIASES.items()}
+    return aliases.get(name, name).replace("_", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +41,13 @@ class Settings:
 
 def load_settings(words: Sequence[str], environment: Mapping[str, str] = os.environ) -> Settings:
     """Return what applies to a command line; `UsageError` names the file or variable at fault."""
-    path, table = _nearest(Path.cwd())
+    try:
+        path, table = _nearest(Path.cwd())
+    except FileNotFoundError:
+        raise UsageError("the working folder is gone", tip="change to one that exists") from None
     presets = table.pop("presets", {})
     found = [_from_file(path, table), _from_environment(environment)]
-    if any(word.partition("=")[0] == f"--{name}" for word in words for name in _ON_THE_LINE):
+    if any(_is_decision(word) for word in words):
         found = [_without_decisions(one) for one in found]
     elif any(name in found[1] for name in _DECISIONS):
         found[0] = _without_decisions(found[0])
@@ -50,6 +60,11 @@ def load_settings(words: Sequence[str], environment: Mapping[str, str] = os.envi
 
 
 _Found = dict[str, tuple[Any, str]]
+
+
+def _is_decision(word: str) -> bool:
+    name, equals, value = word.partition("=")
+    return name in _ON_THE_LINE and (not equals or flag_value(value) is not False)
 
 
 def _without_decisions(found: _Found) -> _Found:
@@ -73,8 +88,10 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"{path}: can't be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: can't be read ({str(error.strerror).lower()})") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: must be UTF-8 text") from None
+    except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: {str(error).lower()}") from None
 
 
@@ -99,8 +116,19 @@ def _unknown(message: str, key: str, kinds: dict[str, Any]) -> UsageError:
         return UsageError(message, tip="it can be given on the command line only")
     import difflib
 
-    near = difflib.get_close_matches(key, [name.replace("_", "-") for name in kinds], 1)
-    return UsageError(message, tip=f"did you mean {near[0]}?" if near else None)
+    names = [*(name.replace("_", "-") for name in kinds), *_ALIASES, "presets"]
+    near = difflib.get_close_matches(key.replace("_", "-").lower(), names, 1)
+    return UsageError(message, tip=f"did you mean {near[0]}?" if near else _elsewhere(key))
+
+
+def _elsewhere(key: str) -> str | None:
+    """Return where a key belongs that is right in another place."""
+    if key == "tool":
+        return "cvcli.toml holds options without [tool.cvcli] around them"
+    plain = key.replace("-", "_")
+    if any(plain in (one.name, *(p.name for p in one.parameters)) for one in operators()):
+        return "what operators take stands in a preset: cvcli run :NAME"
+    return None
 
 
 def _from_environment(environment: Mapping[str, str]) -> _Found:
@@ -122,8 +150,8 @@ def _base(kind: Any) -> Any:
 
 def _of_text(text: str, kind: Any) -> Any:
     base = kind if get_origin(kind) is Literal else _base(kind)
-    if base is bool and text.lower() in (*_TRUE, *_FALSE):
-        return text.lower() in _TRUE
+    if base is bool and (given := flag_value(text)) is not None:
+        return given
     if base is int and text.strip().lstrip("-").isdigit():
         return int(text)
     return text.split() if get_origin(base) is list else text
@@ -157,33 +185,6 @@ def _presets(path: Path, table: Any) -> dict[str, str]:
     for name, chain in table.items():
         if not isinstance(chain, str):
             raise UsageError(f"{path}: preset {name} must be a text, got {chain!r}")
+        if not re.fullmatch(r"[\w.+-]+", name):
+            raise UsageError(f"{path}: a preset must be named by one word, got {name!r}")
     return dict(table)
-
-
-def expanded(chain: str, presets: Mapping[str, str], within: tuple[str, ...] = ()) -> str:
-    """Return a chain with each step ``:NAME`` replaced by the preset of that name."""
-    from cvcli.ops._grammar import _split
-
-    if ":" not in chain or chain.startswith("@"):
-        return chain
-    pieces = [piece.strip() for piece in _split(chain)]
-    if not any(piece.startswith(":") for piece in pieces):
-        return chain
-    return " | ".join(_step(piece, presets, within) for piece in pieces)
-
-
-def _step(piece: str, presets: Mapping[str, str], within: tuple[str, ...]) -> str:
-    if not piece.startswith(":"):
-        return piece
-    name = piece[1:]
-    if name in within:
-        raise UsageError(f"preset {name}: holds itself")
-    if name not in presets:
-        import difflib
-
-        near = difflib.get_close_matches(name, presets, 1)
-        where = "presets stand in [presets] of cvcli.toml or [tool.cvcli.presets] of pyproject.toml"
-        tip = f"did you mean :{near[0]}?" if near else where
-        raise UsageError(f"there is no preset {name!r}", tip=tip)
-    lines = presets[name].strip().splitlines()
-    return " | ".join(expanded(line.strip(" |"), presets, (*within, name)) for line in lines)

@@ -9,8 +9,10 @@ from typing import Any, Literal, get_args, get_origin
 
 import typer
 
+from cvcli.cli.meant import is_chain, own_options, quote_chain, unquoted_chain, value_tip
 from cvcli.cli.options import parameters
 from cvcli.errors import UsageError
+from cvcli.ops import meant_by, operators
 
 # The class of whatever Typer raises for a bad command line, wherever its version keeps it.
 Refusal: Any = typer.BadParameter.__mro__[2]
@@ -19,7 +21,8 @@ Refusal: Any = typer.BadParameter.__mro__[2]
 def usage_error(error: Any, words: Sequence[str], commands: Iterable[str]) -> UsageError:
     """Return a refusal of Typer's in this program's own words; ``words`` are what was typed."""
     context = getattr(error, "ctx", None)
-    command = context.info_name if context is not None and context.parent else None
+    # Without the program's own name, as in "report merge".
+    command = context.command_path.partition(" ")[2] if context is not None else ""
     message, tip = _told(error, words, context, commands)
     return UsageError(f"{command}: {message}" if command else message, tip)
 
@@ -29,27 +32,59 @@ def _told(
 ) -> tuple[str, str | None]:
     kind, text = type(error).__name__, error.format_message()
     if kind == "NoSuchOption":
-        return _no_such_option(error.option_name, context)
+        return _no_such_option(error.option_name, words, context)
     if kind == "MissingParameter" and error.param is not None:
-        return f"{_named(error.param)} must be given", _help(context)
+        given = [word for word in words[1:] if not word.startswith("-")]
+        tip = value_tip(context.info_name, given[0]) if given else None
+        return f"{_named(error.param)} must be given", tip or _help(context)
     if kind == "BadOptionUsage":
-        return f"{error.option_name} must have a value", _help(context)
+        takes = "takes no value" if "does not take" in text else "must have a value"
+        return f"{error.option_name} {takes}", _help(context)
     if kind == "BadParameter" and error.param is not None:
         return _bad_value(error, words)
     quoted = re.search(r"'([^']*)'", text)
     if text.startswith("No such command") and quoted:
-        near = _near(quoted[1], commands)
-        return f"there is no command {quoted[1]!r}", near or "cvcli --help lists them"
+        return f"there is no command {quoted[1]!r}", _command_tip(quoted[1], context, commands)
     extra = re.fullmatch(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", text)
     if extra:
         return f"takes no more words, got {extra[1]!r}", _help(context)
     return text[:1].lower() + text[1:].rstrip("."), _help(context)
 
 
-def _no_such_option(option: str, context: Any) -> tuple[str, str | None]:
-    options = [name for param in context.command.params for name in param.opts] if context else []
-    near = _near(option, [name for name in options if name.startswith("--")])
-    return f"there is no option {option!r}", near or _help(context)
+def _command_tip(word: str, context: Any, commands: Iterable[str]) -> str:
+    listed = f"{context.command_path} --help lists them"
+    if context.parent:
+        return _near(word, context.command.commands) or listed
+    if is_chain(word):
+        return quote_chain(word)[1]
+    return meant_by(word, [*commands, "--version"]) or listed
+
+
+def _no_such_option(option: str, words: Sequence[str], context: Any) -> tuple[str, str | None]:
+    command = "" if context is None else context.info_name
+    if command == "run":
+        chain = unquoted_chain(words[words.index("run") + 1 :], option)
+        if chain is not None:
+            return quote_chain(chain)
+        if any(option == p.option for operator in operators() for p in operator.parameters):
+            return f"there is no option {option!r}", "options of a step stand in the chain's quotes"
+    # A word such as -axis is read as short options, -a being the first of them.
+    whole = next((word for word in words if word.startswith(option) and len(word) > 2), option)
+    option = option if option.startswith("--") else whole.partition("=")[0]
+    return f"there is no option {option!r}", _option_tip(option, context)
+
+
+def _option_tip(option: str, context: Any) -> str | None:
+    if context is None:
+        return None
+    names = [
+        name for param in context.command.params for name in (*param.opts, *param.secondary_opts)
+    ]
+    long = [name[2:] for name in names if name.startswith("--")]
+    near = difflib.get_close_matches(option.lstrip("-").lower(), long, 1)
+    if near and len(option) > 2:
+        return f"did you mean --{near[0]}?"
+    return value_tip(context.info_name, option) or own_options(context.info_name) or _help(context)
 
 
 def _bad_value(error: Any, words: Sequence[str]) -> tuple[str, str | None]:

@@ -149,6 +149,9 @@ def library_errors(format: str, task: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise ImageError(f"not enough memory to {task} {format} data") from error
+    except ImportError as error:
+        tip = "pip install --upgrade imagecodecs pillow"
+        raise ImageError(f"can't {task} {format}: {error}", tip) from error
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         if task != "decode":

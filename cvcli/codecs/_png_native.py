@@ -109,7 +109,7 @@ def encode(packed: Pixels) -> bytes | None:
     nbytes = width * channels
     library = _library()
     most = library.cvcli_png_most(height, nbytes)
-    if packed.dtype.name != "uint8" or most > _MOST_ROOM or min(height, width) < 1:
+    if packed.dtype.itemsize != 1 or most > _MOST_ROOM or min(height, width) < 1:
         return None
     room, scratch = _room("file", most), _room("rows", library.cvcli_png_scratch(nbytes))
     places = scratch.ctypes.data, room.ctypes.data

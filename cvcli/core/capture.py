@@ -11,13 +11,14 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from cvcli.core.engine import Engine, engine_of
 from cvcli.core.marks import Captured
 from cvcli.core.memory import Buffer
 from cvcli.core.stream import Stream, stream_for
 from cvcli.devices import Copy, Device, Launch
-from cvcli.errors import UsageError
+from cvcli.errors import CopyError, UsageError
 
 
 class Recorder:
@@ -92,6 +93,15 @@ class Graph:
     def __len__(self) -> int:
         """Return the number of launches and copies."""
         return self._pieces
+
+    def __repr__(self) -> str:
+        return f"<cvcli.Graph {self.device} pieces={self._pieces}>"
+
+    def __reduce__(self) -> Any:
+        raise CopyError(
+            "graph: can't be copied or pickled, as it works on memory of this process",
+            tip="launch it as often as you like, or capture the operators anew",
+        )
 
     def launch(self, stream: Stream | None = None) -> None:
         """Queue the work on a stream, by default the current one.

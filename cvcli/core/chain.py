@@ -87,6 +87,9 @@ class Chain:
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps))
 
+    def __repr__(self) -> str:
+        return f"<cvcli.Chain {self}>" if self.steps else "<cvcli.Chain of no steps>"
+
     def plan(self, spec: ImageSpec) -> Plan:
         """Return the passes that run the chain on an image of ``spec``; raise `ParameterError`."""
         plan = self._plans.get(spec)

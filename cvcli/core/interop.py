@@ -39,9 +39,10 @@ def as_tensor(obj: Any, layout: str | None = None, *, stream: Any = None) -> Ten
     Takes the CUDA Array Interface (version 2 and 3), DLPack, NumPy arrays and whatever offers
     their array interface, and Pillow images, whose interface gives a read-only copy. Any bool,
     integer or float dtype and any strides are wrapped; operators say which they take. ``layout``
-    names each axis, such as ``NHWC``; by default it is ``HW``, ``HWC`` or ``NHWC`` by the number
-    of axes. ``stream``, anything that `as_stream` takes, is the one that the array is written on:
-    work on it is waited for, whatever the array says, and nothing else. Raises `TensorError`.
+    is ``HW``, ``HWC``, ``CHW``, ``NHW``, ``NHWC`` or ``NCHW``, a letter an axis; by default it is
+    ``HW``, ``HWC`` or ``NHWC`` by the number of axes, and none for other numbers. ``stream``,
+    anything that `as_stream` takes, is the one that the array is written on: work on it is waited
+    for, whatever the array says, and nothing else. Raises `TensorError`.
     """
     tensor = _taken(obj, layout)
     if stream is not None:
@@ -63,7 +64,7 @@ def _taken(obj: Any, layout: str | None) -> Tensor:
     if isinstance(obj, CudaView):
         obj = obj.tensor
     if isinstance(obj, Tensor):
-        return obj if layout in (None, obj.layout) else _relabel(obj, str(layout))
+        return obj if layout in (None, obj.layout) else _relabel(obj, layout)
     interface, problem = _cuda_interface(obj)
     if interface is not None and ("stream" in interface or not hasattr(obj, "__dlpack__")):
         return _from_cuda(obj, interface, layout)
@@ -80,7 +81,7 @@ def _taken(obj: Any, layout: str | None) -> Tensor:
     return _from_numpy(obj, layout)
 
 
-def _relabel(tensor: Tensor, layout: str) -> Tensor:
+def _relabel(tensor: Tensor, layout: str | None) -> Tensor:
     form = form_of(tensor.shape, tensor.form.dtype, layout, tensor.strides)
     return Tensor(tensor.buffer, form, tensor.offset)
 

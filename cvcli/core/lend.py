@@ -218,4 +218,6 @@ def _library() -> ctypes.CDLL:
     addresses = [ctypes.cast(function, c_void_p) for function in (*functions, _drop)]
     library.cvcli_dlpack_start((c_void_p * len(addresses))(*addresses))
     atexit.register(library.cvcli_dlpack_start, None)
+    # What is out when Python ends is read by its consumers after this module's names have gone.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(_lent))
     return library

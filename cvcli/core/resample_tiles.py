@@ -55,7 +55,7 @@ class Tiling:
     """Least blocks a multiprocessor should hold, which bounds the registers."""
 
 
-POINTS, HALVES = Tiling((), (32, 8)), Tiling((-2,), (128, 8))
+POINTS, HALVES, PAIRS = Tiling((), (32, 8)), Tiling((-2,), (128, 8)), Tiling((-2,), (64, 8))
 DOUBLES = {count: Tiling((2,), (256, 256), blocks=3 if count < 4 else 2) for count in range(1, 5)}
 
 
@@ -66,7 +66,7 @@ def tiling_of(x: Taps, y: Taps, source: ImageSpec) -> Tiling:
     points.
     """
     if x.halves and y.halves:
-        return HALVES
+        return HALVES if source.dtype == "uint8" else PAIRS
     if x.doubled is not None and y.doubled is not None:
         return DOUBLES[source.channels]
     taps = x.most * y.most

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cvcli.devices import Device, default_device_name, open_device
 from cvcli.devices.numbers import Numbers
-from cvcli.errors import DeviceError, UsageError
+from cvcli.errors import CopyError, DeviceError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -116,6 +116,13 @@ class Stream(metaclass=_StreamMeta):
     def __repr__(self) -> str:
         return f"<cvcli.Stream {self.device} handle={self._handle}>"
 
+    def __reduce__(self) -> Any:
+        # Copies go this way too; one made field by field would outlive the driver's stream.
+        raise CopyError(
+            "stream: can't be copied or pickled, as its work is queued in this process",
+            tip=f"make another one: cvcli.Stream({self.device!r})",
+        )
+
     def sync(self) -> None:
         """Block the host until all work queued so far is done."""
         self._device.synchronize_stream(self._handle)
@@ -169,6 +176,15 @@ class Event:
     def handle(self) -> int:
         """The ``cudaEvent_t`` as an integer; on the CPU device a number of our own."""
         return self._handle
+
+    def __repr__(self) -> str:
+        return f"<cvcli.Event {self.device} handle={self._handle}>"
+
+    def __reduce__(self) -> Any:
+        raise CopyError(
+            "event: can't be copied or pickled, as it marks work of this process",
+            tip="record another one: stream.record()",
+        )
 
     def record(self, stream: Stream | None = None) -> Event:
         """Mark this point of a stream, by default the current one; return the event itself."""

@@ -53,8 +53,9 @@ class Taps:
 
     @property
     def halves(self) -> bool:
-        """Whether every two samples make one, in fixed point."""
-        half = self.most == 2 and bool((self.weights == 1 << (PRECISION - 1)).all())
+        """Whether every two samples make one."""
+        one = 1 << PRECISION if self.weights.dtype == np.int32 else 1
+        half = self.most == 2 and bool((2 * self.weights == one).all())
         return half and bool((self.first == 2 * np.arange(len(self.first))).all())
 
     @property

@@ -12,7 +12,7 @@ from cvcli.core.images import Images, Placed
 from cvcli.core.memory import Buffer
 from cvcli.core.spec import ITEMSIZE, MAX_CHANNELS, ImageSpec
 from cvcli.core.stream import Stream, stream_for
-from cvcli.errors import TensorError
+from cvcli.errors import CopyError, TensorError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,10 +48,8 @@ class Form:
     ) -> None:
         import numpy as np
 
-        if layout is not None and len(layout) != len(shape):
-            raise TensorError(
-                f"tensor: layout must name each of the {len(shape)} axes, got {layout!r}"
-            )
+        if layout is not None:
+            _check_layout(layout, len(shape))
         self.shape, self.dtype, self.layout = shape, dtype, layout
         self.itemsize, self.typestr = np.dtype(dtype).itemsize, np.dtype(dtype).str
         self.nbytes = prod(shape) * self.itemsize
@@ -97,6 +95,31 @@ class Form:
             )
 
 
+def _check_layout(layout: object, axes: int) -> None:
+    """Raise `TensorError` for a layout that is none of an image, or of other axes."""
+    if layout in IMAGE_LAYOUTS and len(str(layout)) == axes:
+        return
+    fitting = [known for known in IMAGE_LAYOUTS if len(known) == axes]
+    if isinstance(layout, str) and layout and len(layout) != axes:
+        tip = f"it may be {' or '.join(fitting)}" if fitting else "leave it out: no operator fits"
+        raise TensorError(f"tensor: layout must name each of the {axes} axes, got {layout!r}", tip)
+    raise TensorError(
+        f"tensor: layout must be one of {', '.join(IMAGE_LAYOUTS)}, got {layout!r}",
+        _layout_tip(str(layout), fitting),
+    )
+
+
+def _layout_tip(layout: str, fitting: list[str]) -> str | None:
+    """Return what brings a layout to one of those that fit, which has the same axes."""
+    if layout.upper() in fitting:
+        return f"did you mean {layout.upper()}?"
+    for known in fitting:
+        if sorted(known) == sorted(layout):
+            order = ", ".join(str(layout.index(axis)) for axis in known)
+            return f"bring the axes into order: array.transpose({order}).copy(), as {known}"
+    return None
+
+
 _FORMS: dict[tuple[object, ...], Form] = {}
 _FORMS_KEPT = 4096
 
@@ -109,7 +132,12 @@ def form_of(
 ) -> Form:
     """Return the one form of these; ``strides`` are bytes, by default packed."""
     key = (shape, dtype, layout, strides)
-    form = _FORMS.get(key)
+    try:
+        form = _FORMS.get(key)
+    except TypeError:
+        # A list, which has no hash, can be nothing but the layout.
+        _check_layout(layout, len(shape))
+        raise
     if form is None:
         form = Form(shape, dtype, layout, strides)
         if len(_FORMS) >= _FORMS_KEPT:
@@ -134,10 +162,14 @@ class Tensor:
     def empty(
         cls, shape: Sequence[int], dtype: str, layout: str | None = None, device: str = "cpu"
     ) -> Tensor:
-        """Return a packed tensor whose content is undefined."""
+        """Return a packed tensor whose content is undefined; raise `TensorError`."""
         import numpy as np
 
-        form = form_of(tuple(shape), np.dtype(dtype).name, layout)
+        if any(not isinstance(length, int | np.integer) or length < 0 for length in shape):
+            raise TensorError(f"tensor: shape must be whole numbers >= 0, got {tuple(shape)}")
+        if np.dtype(dtype).kind not in "buif":
+            raise TensorError(f"tensor: dtype must be a number, got {np.dtype(dtype)}")
+        form = form_of(tuple(map(int, shape)), np.dtype(dtype).name, layout)
         return cls(engine_of(device).allocate(form.nbytes), form)
 
     @property
@@ -194,12 +226,28 @@ class Tensor:
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        copied = self._packed(None)
+        if self.device == "cpu":
+            from cvcli.core.interop import as_tensor
+
+            buffer = as_tensor(self.numpy()).buffer
+            return Tensor(buffer, form_of(self.shape, self.form.dtype, self.layout))
+        copied = self._copied() if self.is_packed else self._packed(None)
         copied.buffer.synchronize()
         return copied
 
+    def _copied(self) -> Tensor:
+        engine = engine_of(self.buffer.device)
+        out = Tensor(engine.allocate(self.nbytes), self.form)
+        if self.nbytes:
+            on = stream_for(engine.device, None)
+            engine.copy(out.buffer, self.buffer, self.nbytes, on, of=self.offset)
+        return out
+
     def __reduce__(self) -> Any:
-        raise TypeError("a tensor can't be pickled: its memory is of this process; take .numpy()")
+        raise CopyError(
+            "tensor: can't be pickled, as its memory is of this process",
+            tip="pickle what tensor.numpy() returns, and wrap it there with cvcli.as_tensor",
+        )
 
     def spec(self) -> ImageSpec:
         """Return the spec of the image, or of each image of a batch; raise `TensorError`."""

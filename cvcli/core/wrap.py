@@ -38,7 +38,8 @@ def wrap(
 
     Any strides will do here, reversed and permuted ones too; an operator then says what it needs.
     """
-    form = form_of(shape, dtype, layout or _LAYOUTS.get(len(shape)), strides)
+    named = _LAYOUTS.get(len(shape)) if layout is None else layout
+    form = form_of(shape, dtype, named, strides)
     itemsize = form.itemsize
     if pointer % itemsize or (strides is not None and any(step % itemsize for step in strides)):
         raise TensorError(

@@ -117,7 +117,10 @@ def _map_source(kernel: Kernel) -> str:
 
 
 def expand(source: str) -> str:
-    """Return the source with each header of ours put in place once; errors keep their lines."""
+    """Return the source with each header put in place once, those of the CPU left out.
+
+    Errors keep their lines.
+    """
     return _expand(source, "kernel.cu", kernel_dir(), set())
 
 
@@ -127,6 +130,10 @@ def _expand(source: str, name: str, folder: Path, seen: set[Path]) -> str:
         match = _INCLUDE.match(line)
         if match is None:
             lines.append("" if line.startswith("#pragma once") else line)
+            continue
+        if match[1].endswith("_cpu.h"):
+            # In a branch that is not for the GPU: what it includes may be needed further down.
+            lines.append("")
             continue
         path = _resolve(match[1], folder)
         if path not in seen:

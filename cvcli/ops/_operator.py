@@ -43,6 +43,10 @@ class Operator:
         self.__signature__ = self._signature()
         self._chain = lru_cache(maxsize=256)(self._make_chain)
 
+    def __repr__(self) -> str:
+        taken = ", ".join(self.__signature__.parameters)
+        return f"<cvcli.{self.name}({taken})>"
+
     def __reduce__(self) -> tuple[Any, ...]:
         from cvcli.ops._registry import operator_named
 

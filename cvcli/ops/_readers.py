@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from cvcli.ops._params import Parameter
 
 
+# More words than this make a sentence that nobody reads to its end.
+_MANY = 12
+
+
 def _read_integer(parameter: Parameter, value: Any) -> int:
     try:
         number = int(value) if isinstance(value, str) else value
@@ -38,18 +42,23 @@ _ON, _OFF = ("on", "true", "yes", "1"), ("off", "false", "no", "0")
 FLAG_WORDS = (*_ON, *_OFF)
 
 
+def flag_value(word: str) -> bool | None:
+    """Return what a word for on or off means, in any case of letters; None for other words."""
+    return word.lower() in _ON if word.lower() in FLAG_WORDS else None
+
+
 def _read_flag(parameter: Parameter, value: Any) -> bool:
-    word = value.lower() if isinstance(value, str) else value
-    if isinstance(word, bool | str) and word in (True, *_ON):
-        return True
-    if isinstance(word, bool | str) and word in (False, *_OFF):
-        return False
-    raise parameter.fail("on or off", value)
+    given = flag_value(value) if isinstance(value, str) else value
+    if not isinstance(given, bool):
+        raise parameter.fail("on or off", value)
+    return given
 
 
 def _read_geometry(parameter: Parameter, value: Any) -> str:
     if not isinstance(value, str) or not is_geometry(value):
-        raise parameter.fail("a size such as 640x480, 640x, x480, 50% or 640x480>", value)
+        bare = isinstance(value, str) and value.isdecimal()
+        tip = f"did you mean {value}x, x{value} or {value}%?" if bare else None
+        raise parameter.fail("a size such as 640x480, 640x, x480, 50% or 640x480>", value, tip)
     return value
 
 
@@ -58,8 +67,10 @@ def _read_choice(parameter: Parameter, value: Any) -> str:
     word = value.__name__ if isinstance(value, type) else value
     if (str(word) if isinstance(word, int) else word) not in parameter.choices:
         near = difflib.get_close_matches(str(word), parameter.choices, 1)
-        tip = f"did you mean {near[0]}?" if near else None
-        raise parameter.fail(f"one of {', '.join(parameter.choices)}", value, tip)
+        tip, listed = f"did you mean {near[0]}?" if near else None, ", ".join(parameter.choices)
+        if len(parameter.choices) > _MANY:
+            tip, listed = tip or f"there are {listed}", f"{len(parameter.choices)} words"
+        raise parameter.fail(f"one of {listed}", value, tip)
     return str(word)
 
 

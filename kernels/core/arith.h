@@ -77,6 +77,13 @@ CVCLI_FN float to_float(float v) {
     return v;
 }
 
+template <class T, int C>
+CVCLI_FN Pixel<float, C> floats_of(const Pixel<T, C>& pixel) {
+    Pixel<float, C> out;
+    for (int c = 0; c < C; ++c) out.v[c] = to_float(pixel.v[c]);
+    return out;
+}
+
 // To a whole number, half to even; |v| < 2^22.
 CVCLI_FN float rounded(float v) {
     return (v + kMagic) - kMagic;

@@ -6,21 +6,6 @@
 
 namespace cvcli {
 
-// Steps that only move channels say so: channel_of(n) is the source of channel n of the result,
-// or -1 for white.
-template <class>
-struct Void {
-    using type = void;
-};
-template <class Step, class = void>
-struct MovesChannels {
-    static constexpr bool value = false;
-};
-template <class Step>
-struct MovesChannels<Step, typename Void<decltype(&Step::channel_of)>::type> {
-    static constexpr bool value = true;
-};
-
 template <class P, class Q, class Step>
 Q moved_channels(const Step& step, const P& pixel) {
     Q out;

@@ -9,7 +9,8 @@ namespace png {
 // Bytes after which a block is closed; it may be longer by a row.
 constexpr int64_t BLOCK = 3 << 14;
 constexpr int LITERALS = 286, END = 256, LONGEST = 258;
-constexpr int CODE_BITS = 15, LENGTH_BITS = 7;
+// Four codes and what is left of a byte fit 64 bits, so codes are a bit shorter than they may be.
+constexpr int CODE_BITS = 14, LENGTH_BITS = 7;
 // Runs are looked for where the second half of so many bytes is one, so they have at least 4.
 constexpr int STEP = 8;
 
@@ -271,18 +272,22 @@ inline void put_codes(const uint8_t* data, int64_t nbytes, const Codes& codes, B
     // A copy: what is written might else be the counters themselves, for all a compiler knows.
     Bits bits = *target;
     bits.flush();
+    // Codes above their lengths: one load each.
+    uint32_t both[LITERALS];
+    for (int s = 0; s < LITERALS; s++) both[s] = uint32_t{codes.code[s]} << 8 | codes.nbits[s];
     const auto put = [&](int symbol) { bits.put(codes.code[symbol], codes.nbits[symbol]); };
+    // Joined in pairs, so that only the last step waits for the bits before.
+    const auto four = [&](const uint8_t* from) {
+        const uint32_t a = both[from[0]], b = both[from[1]], c = both[from[2]], d = both[from[3]];
+        const int front = (a & 255) + (b & 255), back = (c & 255) + (d & 255);
+        const uint64_t head = (a >> 8) | uint64_t{b >> 8} << (a & 255);
+        const uint64_t tail = (c >> 8) | uint64_t{d >> 8} << (c & 255);
+        bits.held |= (head | tail << front) << bits.count;
+        bits.count += front + back;
+        bits.flush_fast();
+    };
     walk(
-        data, nbytes,
-        [&](const uint8_t* from) {
-            put(from[0]), put(from[1]), put(from[2]), bits.flush_fast();
-            put(from[3]), put(from[4]), put(from[5]), bits.flush_fast();
-            put(from[6]), put(from[7]), bits.flush_fast();
-        },
-        [&](const uint8_t* from) {
-            put(from[0]), put(from[1]), bits.flush_fast();
-            put(from[2]), put(from[3]), bits.flush_fast();
-        },
+        data, nbytes, [&](const uint8_t* from) { four(from), four(from + 4); }, four,
         [&](uint8_t value) { put(value), bits.flush_fast(); },
         [&](int run) {
             const Length length = length_of(run);

@@ -1,8 +1,7 @@
 // The median on the CPU.
 #pragma once
 
-#include "core/median_net.h"
-#include "core/rows_cpu.h"
+#include "core/median_ranks_cpu.h"
 
 namespace cvcli {
 
@@ -11,16 +10,17 @@ template <class T, int C>
 class KeyRows {
   public:
     template <class Params>
-    KeyRows(const Share<Params>& share, Scratch& scratch)
+    KeyRows(const Share<Params>& share, Scratch& scratch, int32_t kept)
         : reader_(share, scratch),
           frame_(share.params.frame),
           size_(share.params.size),
+          kept_(kept),
           padded_(share.dst.width + size_ - 1) {
         room_ = scratch.take<T>(int64_t{frame_.width} * C);
-        ring_ = scratch.take<Key<T>>(row_keys() * size_);
+        ring_ = scratch.take<Key<T>>(row_keys() * kept_);
     }
     int64_t row_keys() const { return int64_t{padded_} * C; }
-    // Row y of the frame, which may lie outside the image; the last `size` ones asked for stay.
+    // Row y of the frame, which may lie outside the image; the last `kept` ones asked for stay.
     const Key<T>* load(int32_t y) {
         Key<T>* out = slot(y);
         const int32_t line = smaller(larger(y, 0), frame_.height - 1);
@@ -34,12 +34,13 @@ class KeyRows {
         }
         return out;
     }
-    Key<T>* slot(int32_t y) const { return ring_ + (y + 2 * size_) % size_ * row_keys(); }
+    Key<T>* slot(int32_t y) const { return ring_ + (y + 2 * kept_) % kept_ * row_keys(); }
 
   private:
     Reader<T, C> reader_;
     const Frame& frame_;
     int32_t size_;
+    int32_t kept_;
     int32_t padded_;
     T* room_ = nullptr;
     Key<T>* ring_ = nullptr;
@@ -105,7 +106,7 @@ template <int C>
 int32_t median_by_columns(const Share<MedianParams>& share) {
     const int32_t size = share.params.size, y0 = share.params.frame.y0, r = size / 2;
     Scratch scratch;
-    KeyRows<uint8_t, C> rows(share, scratch);
+    KeyRows<uint8_t, C> rows(share, scratch, size);
     const Writer<uint8_t, C> writer(share, scratch);
     ColumnCounts* columns = scratch.take<ColumnCounts>(rows.row_keys());
     if (scratch.failed()) return kNoMemory;
@@ -124,54 +125,45 @@ int32_t median_by_columns(const Share<MedianParams>& share) {
     return 0;
 }
 
-// Quickselect, Hoare 1961: the entry of that rank.
-template <class K>
-K select_key(K* keys, int32_t count, int32_t rank) {
-    int32_t low = 0, high = count - 1;
-    while (low < high) {
-        const K pivot = keys[low + (high - low) / 2];
-        int32_t i = low, j = high;
-        while (i <= j) {
-            while (keys[i] < pivot) ++i;
-            while (pivot < keys[j]) --j;
-            if (i <= j) {
-                const K swapped = keys[i];
-                keys[i++] = keys[j];
-                keys[j--] = swapped;
-            }
-        }
-        if (rank <= j) {
-            high = j;
-        } else if (rank >= i) {
-            low = i;
-        } else {
-            break;
-        }
+// A length in parts, as even as can be, of at most so many.
+struct Parts {
+    int32_t length;
+    int32_t most;
+    int32_t count = (length + most - 1) / most;
+    int32_t begin(int32_t part) const {
+        return static_cast<int32_t>(int64_t{length} * part / count);
     }
-    return keys[rank];
-}
+};
 
+// By tiles of all rows that a tile may have.
 template <class T, int C>
-int32_t median_by_selection(const Share<MedianParams>& share) {
-    const int32_t size = share.params.size, y0 = share.params.frame.y0, r = size / 2;
+int32_t median_by_ranks(const Share<MedianParams>& share) {
+    const int32_t size = share.params.size, first = share.params.frame.y0 - size / 2;
+    const int32_t width = share.dst.width;
+    const Parts across = {width, kTileSide - size + 1};
+    const Parts down = {share.end - share.begin, kTileSide - size + 1};
     Scratch scratch;
-    KeyRows<T, C> rows(share, scratch);
+    KeyRows<T, C> rows(share, scratch, kTileSide);
     const Writer<T, C> writer(share, scratch);
-    Key<T>* window = scratch.take<Key<T>>(size * size);
+    RankTile<Key<T>> tile(scratch, size);
+    T* results = scratch.take<T>(int64_t{width} * C * down.most);
     if (scratch.failed()) return kNoMemory;
-    for (int32_t k = -r; k < r; ++k) rows.load(share.begin + y0 + k);
-    for (int32_t y = share.begin; y < share.end; ++y) {
-        rows.load(y0 + y + r);
-        T* out = writer.begin(y);
-        for (int64_t i = 0; i < int64_t{share.dst.width} * C; ++i) {
-            Key<T>* to = window;
-            for (int32_t k = -r; k <= r; ++k) {
-                const Key<T>* row = rows.slot(y0 + y + k) + i;
-                for (int32_t dx = 0; dx < size; ++dx) *to++ = row[dx * C];
-            }
-            out[i] = key_sample(select_key(window, size * size, size * size / 2), T{});
+    const Key<T>* keys[kTileSide];
+    int32_t loaded = share.begin;
+    for (int32_t part = 0; part < down.count; ++part) {
+        const int32_t top = share.begin + down.begin(part),
+                      end = share.begin + down.begin(part + 1);
+        for (; loaded < end + size - 1; ++loaded) rows.load(first + loaded);
+        for (int32_t y = top; y < end + size - 1; ++y) keys[y - top] = rows.slot(first + y);
+        for (int32_t i = 0; i < across.count * C; ++i) {
+            const int64_t at = int64_t{across.begin(i / C)} * C + i % C;
+            const int32_t wide = across.begin(i / C + 1) - across.begin(i / C);
+            tile.run(keys, {at, C, wide + size - 1, end - top + size - 1},
+                     [&](int y, int x, Key<T> key) {
+                         results[int64_t{y} * width * C + at + x * C] = key_sample(key, T{});
+                     });
         }
-        writer.end(y);
+        for (int32_t y = top; y < end; ++y) writer.put(y, results + int64_t{y - top} * width * C);
     }
     return 0;
 }
@@ -179,7 +171,7 @@ int32_t median_by_selection(const Share<MedianParams>& share) {
 template <class T, int C>
 int32_t median_rows(const Share<MedianParams>& share) {
     if constexpr (sizeof(T) == 1) return median_by_columns<C>(share);
-    return median_by_selection<T, C>(share);
+    return median_by_ranks<T, C>(share);
 }
 
 }  // namespace cvcli

@@ -1,8 +1,7 @@
 // The median on the GPU.
 #pragma once
 
-#include "core/median_net.h"
-#include "core/work_cuda.h"
+#include "core/median_ranks_cuda.h"
 
 namespace cvcli {
 
@@ -155,96 +154,28 @@ CVCLI_FN void median_strip(const Image& src, const Image& dst, const Frame& fram
     }
 }
 
-template <class T>
-struct Window {
-    const uint8_t* row;  // of the image's first row, at this thread's channel
-    int64_t pitch;
-    int32_t x;
-    int32_t width;
-    int32_t height;
-    int32_t channels;
-    CVCLI_FN T at(int32_t y, int32_t dx) const {
-        const int32_t column = smaller(larger(x + dx, 0), width - 1);
-        const int32_t line = smaller(larger(y, 0), height - 1);
-        const T* from = reinterpret_cast<const T*>(row + line * pitch);
-        return read_only(from + int64_t{column} * channels);
-    }
-};
-
-// Digit by digit from the highest: how many keys with the digits found so far have each next one.
-template <int size, class T>
-CVCLI_FN T median_by_digits(const Window<T>& window, int32_t y) {
-    constexpr int R = size / 2;
-    constexpr int kBits = 8 * sizeof(T);
-    uint32_t found = 0, rank = size * size / 2;
-#pragma unroll 1
-    for (int shift = kBits - 3; shift > -3; shift -= 3) {
-        const int down = larger(shift, 0);
-        const uint32_t mask = (shift < 0 ? (1u << (shift + 3)) : 8u) - 1u;
-        uint32_t counts[4] = {};  // eight of 16 bits
-#pragma unroll 1
-        for (int dy = -R; dy <= R; ++dy) {
-#pragma unroll 4
-            for (int dx = -R; dx <= R; ++dx) {
-                const uint32_t rest = uint32_t{order_key(window.at(y + dy, dx))} >> down;
-                const uint32_t digit = rest & mask;
-                const bool mine = (rest & ~mask) == found;
-                const uint32_t one = mine ? 1u << (16 * (digit & 1u)) : 0u;
-#pragma unroll
-                for (uint32_t i = 0; i < 4; ++i) counts[i] += digit / 2 == i ? one : 0u;
-            }
-        }
-        uint32_t digit = 0;
-#pragma unroll
-        for (uint32_t d = 0; d < 7; ++d) {
-            const uint32_t count = counts[d / 2] >> (16 * (d % 2)) & 0xffffu;
-            if (digit == d && count <= rank && d < mask) {
-                rank -= count;
-                digit = d + 1;
-            }
-        }
-        found |= digit;
-        // Room for the next digit, of three bits or what is left.
-        const int next = smaller(3, down);
-        found = down ? found << next : found;
-    }
-    return key_sample(static_cast<Key<T>>(found), T{});
-}
-
-template <int size, int rows, int wide, int threads, class W>
+// By squares of that many results a side if there are, else by strips of columns.
+template <int size, int square, int rows, int wide, int threads, class W>
 CVCLI_FN void median(const W& work, const Each<MedianParams>& each) {
-    using In = typename W::In;
-    using T = typename In::Sample;
-    constexpr int C = In::kChannels;
-    for_each_tile(
-        work.args, rows, work.args.dst, [&](int32_t index, int32_t tile_x, int32_t tile_y) {
-            const Image src = work.src(index);
-            const Image dst = work.dst(index);
-            const Frame& frame = work.params(each, index).frame;
-            const int64_t first = int64_t{tile_x} * wide;
-            const int32_t top = tile_y * rows;
-            if (first >= int64_t{dst.width} * C) return;
-            if constexpr (sizeof(T) == 1) {
-                median_strip<size, rows, wide, threads, C>(src, dst, frame, first, top);
-            } else {
-                const int64_t sample = first + threadIdx.x;
-                const int32_t x = static_cast<int32_t>(sample / C);
-                const int32_t c = static_cast<int32_t>(sample % C);
-                if (x >= dst.width) return;
-                const Window<T> window = {static_cast<const uint8_t*>(src.data) + c * sizeof(T),
-                                          src.row_pitch,
-                                          frame.x0 + x,
-                                          frame.width,
-                                          frame.height,
-                                          C};
-                uint8_t* out = static_cast<uint8_t*>(dst.data) + sample * sizeof(T);
-                const int32_t end = smaller(top + rows, dst.height);
-                for (int32_t y = top; y < end; ++y) {
-                    *reinterpret_cast<T*>(out + y * dst.row_pitch) =
-                        median_by_digits<size>(window, frame.y0 + y);
-                }
-            }
-        });
+    using T = typename W::In::Sample;
+    constexpr int C = W::In::kChannels;
+    for_each_tile(work.args, rows, work.args.dst,
+                  [&](int32_t index, int32_t tile_x, int32_t tile_y) {
+                      const Image src = work.src(index);
+                      const Image dst = work.dst(index);
+                      const Frame& frame = work.params(each, index).frame;
+                      const int32_t top = tile_y * rows;
+                      if constexpr (square > 0) {
+                          const int64_t left = int64_t{tile_x / C} * square;
+                          if (left >= dst.width) return;
+                          median_square<size, C, T>(src, dst, frame, static_cast<int32_t>(left),
+                                                    top, tile_x % C);
+                      } else {
+                          const int64_t first = int64_t{tile_x} * wide;
+                          if (first >= int64_t{dst.width} * C) return;
+                          median_strip<size, rows, wide, threads, C>(src, dst, frame, first, top);
+                      }
+                  });
 }
 
 }  // namespace cvcli

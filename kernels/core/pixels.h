@@ -16,6 +16,43 @@ struct Pixel {
 // A step is a struct with a call operator from one Pixel to another, of the same kind or not. Its
 // member `takes<T, C>()` says which pixels it is made for; its own data are its parameters.
 
+// Steps that only move channels say so: channel_of(n) is the source of channel n of the result,
+// or -1 for white.
+template <class>
+struct Void {
+    using type = void;
+};
+template <class Step, class = void>
+struct MovesChannels {
+    static constexpr bool value = false;
+};
+template <class Step>
+struct MovesChannels<Step, typename Void<decltype(&Step::channel_of)>::type> {
+    static constexpr bool value = true;
+};
+
+// Steps that mix the bytes of a pixel may do so in a word: the third byte of mixed(word) is the
+// first of the result, which has alpha if the pixel has.
+template <class Step, class = void>
+struct MixesBytes {
+    static constexpr bool value = false;
+};
+template <class Step>
+struct MixesBytes<Step, typename Void<decltype(&Step::mixed)>::type> {
+    static constexpr bool value = true;
+};
+
+// Steps whose integer results are rounded floats may say so: `unrounded<T>(pixel)` takes samples as
+// floats, and what it gives rounds to the result, which has the same dtype and channels.
+template <class Step, class = void>
+struct RoundsFloats {
+    static constexpr bool value = false;
+};
+template <class Step>
+struct RoundsFloats<Step, typename Void<decltype(Step::kRounds)>::type> {
+    static constexpr bool value = Step::kRounds;
+};
+
 // A lookup of every sample but alpha, in a table over all values of the sample's dtype.
 struct Lookups {
     const void* entries;

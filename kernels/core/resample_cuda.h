@@ -4,7 +4,7 @@
 #include "core/resample_bytes_cuda.h"
 #include "core/resample_doubles_cuda.h"
 #include "core/resample_floats_cuda.h"
-#include "core/resample_halves_cuda.h"
+#include "core/resample_pairs_cuda.h"
 
 namespace cvcli {
 
@@ -34,7 +34,11 @@ CVCLI_FN void resample(const W& work, const Each<ResampleParams>& each) {
         resample_points(work, each);
     } else if constexpr (sizeof...(Numbers) == 1) {
         if constexpr ((Numbers + ...) < 0) {
-            resample_halves(work, each);
+            if constexpr (sizeof(typename W::In::Sample) == 1) {
+                resample_halves(work, each);
+            } else {
+                resample_pairs(work, each);
+            }
         } else {
             resample_doubles(work, each);
         }

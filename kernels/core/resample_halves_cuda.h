@@ -42,6 +42,53 @@ CVCLI_FN void mean_pixels(const uint32_t (&w)[8], uint32_t (&out)[4]) {
     for (int i = 0; i < 4; ++i) out[i] = mean_bytes(w[2 * i], w[2 * i + 1]);
 }
 
+// The pixel at place i of some that lie side by side.
+template <class P, int N>
+CVCLI_FN P pixel_at(const uint32_t (&words)[N], int i) {
+    P pixel;
+#pragma unroll
+    for (int c = 0; c < P::kChannels; ++c) {
+        const int byte = i * P::kChannels + c;
+        pixel.v[c] = static_cast<uint8_t>(words[byte / 4] >> (8 * (byte % 4)));
+    }
+    return pixel;
+}
+
+// Eight pixels of two rows from x on through the steps before, by whole words; false where there
+// are none.
+template <int C, class R>
+CVCLI_FN bool load_through(const R& reader, int32_t width, int32_t y, int32_t x,
+                           uint32_t (&words)[2][2 * C]) {
+    constexpr int all = 2 * R::Raw::kChannels;
+    const uint8_t* from = row_at<const uint8_t>(reader.src, y) + x * R::Raw::kChannels;
+    if ((address(from) | reader.src.row_pitch) & 7 || x + 8 > width) return false;
+    uint32_t raw[2][all];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+        for (int i = 0; i < all; i += 2) {
+            const uint2 two = __ldg(reinterpret_cast<const uint2*>(from) + i / 2);
+            raw[r][i] = two.x, raw[r][i + 1] = two.y;
+        }
+        from += reader.src.row_pitch;
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+        for (int i = 0; i < 2 * C; ++i) words[r][i] = 0;
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            const Pixel<uint8_t, C> pixel = reader.before(pixel_at<typename R::Raw>(raw[r], i));
+#pragma unroll
+            for (int c = 0; c < C; ++c) {
+                const int byte = i * C + c;
+                words[r][byte / 4] |= uint32_t{pixel.v[c]} << (8 * (byte % 4));
+            }
+        }
+    }
+    return true;
+}
+
 // Eight pixels of row y of what a pattern reads from x on, as they lie; 0 where there is none.
 template <int C, class R>
 CVCLI_FN void load_eight(const R& reader, int32_t width, int32_t y, int32_t x,
@@ -80,6 +127,16 @@ CVCLI_FN void load_eight(const R& reader, int32_t width, int32_t y, int32_t x,
             }
         }
     }
+}
+
+template <int C, class R>
+CVCLI_FN void load_rows(const R& reader, int32_t width, int32_t y, int32_t x,
+                        uint32_t (&words)[2][2 * C]) {
+    if constexpr (!R::kMoved && R::kPacked && R::kSteps && sizeof(typename R::Raw::Sample) == 1) {
+        if (load_through<C>(reader, width, y, x, words)) return;
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) load_eight<C>(reader, width, y + r, x, words[r]);
 }
 
 // Four pixels side by side, of which the image has `count`.
@@ -128,28 +185,24 @@ CVCLI_FN void write_four(const W& work, const Image& dst, int32_t y, int32_t x, 
 template <class W>
 CVCLI_FN void resample_halves(const W& work, const Each<ResampleParams>& each) {
     constexpr int C = W::In::kChannels;
-    for_each_tile(work.args, kBlockWarps, work.args.dst,
-                  [&](int32_t index, int32_t tile_x, int32_t tile_y) {
-                      const Image src = work.src(index);
-                      const Image dst = work.dst(index);
-                      const Frame& frame = work.params(each, index).frame;
-                      const auto reader = work.reader(src, index);
-                      const int32_t thread = static_cast<int32_t>(threadIdx.x);
-                      const int32_t y = tile_y * kBlockWarps + thread / kWarp;
-                      const int32_t x = tile_x * kHalvesWidth + 4 * lane();
-                      if (x >= dst.width || y >= dst.height) return;
-                      uint32_t words[2][2 * C], means[2][C], out[C];
+    for_each_tile(
+        work.args, kBlockWarps, work.args.dst, [&](int32_t index, int32_t tile_x, int32_t tile_y) {
+            const Image src = work.src(index);
+            const Image dst = work.dst(index);
+            const Frame& frame = work.params(each, index).frame;
+            const auto reader = work.reader(src, index);
+            const int32_t thread = static_cast<int32_t>(threadIdx.x);
+            const int32_t y = tile_y * kBlockWarps + thread / kWarp;
+            const int32_t x = tile_x * kHalvesWidth + 4 * lane();
+            if (x >= dst.width || y >= dst.height) return;
+            uint32_t words[2][2 * C], means[2][C], out[C];
+            load_rows<C>(reader, frame.width, 2 * (frame.y0 + y), 2 * (frame.x0 + x), words);
 #pragma unroll
-                      for (int r = 0; r < 2; ++r) {
-                          load_eight<C>(reader, frame.width, 2 * (frame.y0 + y) + r,
-                                        2 * (frame.x0 + x), words[r]);
-                      }
+            for (int r = 0; r < 2; ++r) mean_pixels(words[r], means[r]);
 #pragma unroll
-                      for (int r = 0; r < 2; ++r) mean_pixels(words[r], means[r]);
-#pragma unroll
-                      for (int c = 0; c < C; ++c) out[c] = mean_bytes(means[0][c], means[1][c]);
-                      write_four(work, dst, y, x, smaller(4, dst.width - x), out);
-                  });
+            for (int c = 0; c < C; ++c) out[c] = mean_bytes(means[0][c], means[1][c]);
+            write_four(work, dst, y, x, smaller(4, dst.width - x), out);
+        });
 }
 
 }  // namespace cvcli

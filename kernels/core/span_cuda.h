@@ -25,6 +25,41 @@ CVCLI_FN void is_loaded(uint4& chunk) {
     asm volatile("" : "+r"(chunk.x), "+r"(chunk.y), "+r"(chunk.z), "+r"(chunk.w));
 }
 
+// Copies 16 aligned bytes to shared memory; they are there once copies_done() has returned.
+CVCLI_FN void copy_chunk(uint8_t* to, const uint8_t* from) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(CVCLI_EMULATED)
+    const uint32_t place = static_cast<uint32_t>(__cvta_generic_to_shared(to));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+#else
+    *reinterpret_cast<uint4*>(to) = load_chunk(from);
+#endif
+}
+CVCLI_FN void copies_done() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(CVCLI_EMULATED)
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+// Places that are worked out here, and not again wherever they are needed: compilers think that
+// this would cost nothing.
+CVCLI_FN const uint8_t* settled(const uint8_t* global) {
+#if !defined(CVCLI_EMULATED)
+    asm volatile("" : "+l"(global));
+#endif
+    return global;
+}
+CVCLI_FN uint8_t* settled(uint8_t* global) {
+    return const_cast<uint8_t*>(settled(const_cast<const uint8_t*>(global)));
+}
+CVCLI_FN uint8_t* settled_in_room(uint8_t* shared) {
+#if !defined(CVCLI_EMULATED)
+    uint32_t at = static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+    asm volatile("" : "+r"(at));
+    return static_cast<uint8_t*>(const_cast<void*>(__cvta_shared_to_generic(at)));
+#else
+    return shared;
+#endif
+}
+
 template <class B>
 CVCLI_FN B load_sample(const uint8_t* from) {
     return __ldg(reinterpret_cast<const B*>(from));

@@ -74,21 +74,6 @@ CVCLI_FN V* other_place(V* place, int bits) {
 #endif
 }
 
-// Copies 16 aligned bytes to shared memory; they are there once copies_done() has returned.
-CVCLI_FN void copy_chunk(uint8_t* to, const uint8_t* from) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(CVCLI_EMULATED)
-    const uint32_t place = static_cast<uint32_t>(__cvta_generic_to_shared(to));
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
-#else
-    *reinterpret_cast<uint4*>(to) = load_chunk(from);
-#endif
-}
-CVCLI_FN void copies_done() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(CVCLI_EMULATED)
-    asm volatile("cp.async.wait_all;" ::: "memory");
-#endif
-}
-
 // Where a strip lies: in the source, and in the destination.
 struct StripPlace {
     int32_t source_y;

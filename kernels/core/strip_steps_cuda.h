@@ -2,6 +2,7 @@
 // memory, and a thread makes results of four columns of what lies there.
 #pragma once
 
+#include "core/bytes_cuda.h"
 #include "core/strip_store_cuda.h"
 
 namespace cvcli {
@@ -14,19 +15,6 @@ template <class A, class B>
 struct Either<false, A, B> {
     using type = B;
 };
-
-// A byte or a word of a register as a float, at full rate: it becomes the end of 2^23's mantissa.
-template <class T>
-CVCLI_FN float float_at(uint32_t word, int sample) {
-    constexpr uint32_t big = 0x4b000000u;
-    if constexpr (sizeof(T) == 1) {
-        return float_of(__byte_perm(word, big, 0x7440 | sample)) - 8388608.0f;
-    } else if constexpr (sizeof(T) == 2) {
-        return float_of(__byte_perm(word, big, sample ? 0x7432 : 0x7410)) - 8388608.0f;
-    } else {
-        return float_of(word);
-    }
-}
 
 // N words that lie 16-byte aligned in shared memory.
 template <int N>
@@ -128,13 +116,24 @@ struct LineShare {
     }
 };
 
+// Of a line's words, from kPad bytes left of the results on, the results of a row: values one by
+// one. A filter may have another way.
+template <class Shape, class Filter, int H, int N, int G>
+CVCLI_FN void make_line(const Filter& filter, const uint32_t (&words)[H][N],
+                        typename Filter::Value (&sums)[G]) {
+    constexpr int reach = Filter::kReach, pad = Shape::kPad / int(sizeof(typename Shape::Sample));
+    typename Filter::Value v[G + 2 * reach];
+#pragma unroll
+    for (int k = 0; k < G + 2 * reach; ++k) v[k] = filter.value(words, pad - reach + k);
+    filter.line(v, sums);
+}
+
 // Rows that have come in, `place` bytes into the rooms, through filter.line(values, results) and to
 // the middle, from chunk `first` of it on.
 template <class Shape, class Room, class Filter, class Line>
 CVCLI_FN void filter_lines(const Filter& filter, const Line& line, int place, int first) {
     using Value = typename Filter::Value;
     constexpr int G = Filter::kLine, size = sizeof(typename Shape::Sample);
-    constexpr int reach = Filter::kReach;
     if (!line.mine) return;
 #pragma unroll 1
     for (int row = 0; row < Shape::kRows; row += Line::kTogether) {
@@ -143,12 +142,8 @@ CVCLI_FN void filter_lines(const Filter& filter, const Line& line, int place, in
         for (int h = 0; h < Shape::kHalves; ++h) {
             read_words(line.from + place + (h * Shape::kRows + row) * Shape::kPitch, words[h]);
         }
-        Value v[G + 2 * reach], sums[G];
-#pragma unroll
-        for (int k = 0; k < G + 2 * reach; ++k) {
-            v[k] = filter.value(words, Shape::kPad / size - reach + k);
-        }
-        filter.line(v, sums);
+        Value sums[G];
+        make_line<Shape>(filter, words, sums);
 #pragma unroll
         for (int q = 0; q < G / 4; ++q) {
             *other_place(line.to + first + row * Room::kPitch, q * 16) = {

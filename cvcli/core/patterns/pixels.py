@@ -22,6 +22,7 @@ class PixelsParams(Structure):
     _fields_ = (("frame", params.Frame),)
 
 
+_PARTS = 2  # of a warp, under way at a time
 _STAGE_NBYTES = 1920  # kSegmentBytes of kernels/core/geometry.h
 
 
@@ -46,11 +47,11 @@ class Pixels(Pattern):
 
     @property
     def template(self) -> tuple[int, ...]:
-        return (self._part,)
+        return self._part, _PARTS
 
     @property
     def tile(self) -> tuple[int, int]:
-        return self._part, 8
+        return self._part, 8 * _PARTS
 
     @property
     def key(self) -> tuple[object, ...]:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from cvcli.core.stencil import Floats
 
 
+# The least radius at which four products at once pay.
+_LEAST_WHOLE = 5
+
+
 class SeparableParams(Structure):
     """Mirrors the struct of ``kernels/core/patterns/separable.h``."""
 
@@ -69,7 +73,13 @@ class Separable(Pattern):
     @property
     def template(self) -> tuple[int, ...]:
         radii = self._radii if self._unrolled else (-1, -1)
-        return *radii, *self._tile.template, int(self._amount is not None)
+        return *radii, *self._tile.template, int(self._amount is not None), int(self._whole)
+
+    @property
+    def _whole(self) -> bool:
+        """Whether rows of bytes are weighed four samples at once, by weights of 16 bits."""
+        many = _LEAST_WHOLE <= self._radii[0] <= UNROLLED and self._unrolled
+        return many and self.source.dtype == "uint8" and float(self._half_x.max()) < 1
 
     @property
     def threads(self) -> int:  # type: ignore[override]

@@ -26,11 +26,14 @@ CVCLI_FN Hue hue_of(float r, float g, float b, float high, float low) {
     return {high, low, high - low, more - less, sector};
 }
 
+// Of samples that are no NaN.
+CVCLI_FN Hue whole_hue(float r, float g, float b) {
+    return hue_of(r, g, b, greater_of(greater_of(r, g), b), lesser_of(lesser_of(r, g), b));
+}
+
 template <class T>
 CVCLI_FN Hue hue_of(T r, T g, T b) {
-    const float red = to_float(r), green = to_float(g), blue = to_float(b);
-    return hue_of(red, green, blue, greater_of(greater_of(red, green), blue),
-                  lesser_of(lesser_of(red, green), blue));
+    return whole_hue(to_float(r), to_float(g), to_float(b));
 }
 
 CVCLI_FN Hue hue_of(float r, float g, float b) {
@@ -50,15 +53,15 @@ constexpr float kSixth = steps % 6 ? (steps % 3 ? steps : steps / 3) : steps / 6
 template <int steps>
 constexpr float kSixthOf = steps % 6 ? (steps % 3 ? 6.0f : 2.0f) : 1.0f;
 
+// What rounds to the bytes.
 template <int steps>
-CVCLI_FN Pixel<uint8_t, 3> hsv_of(const Hue& hue) {
+CVCLI_FN Pixel<float, 3> hsv_of(const Hue& hue) {
     const float turn =
         fixed_ratio(hue.turn(), 4096.0f * kSixth<steps>, kSixthOf<steps> * hue.spread);
     const float whole = rounded(turn);
     const float h = whole + (whole < 0.0f ? float(steps) : 0.0f);
     const float s = fixed_ratio(hue.spread, 1044480.0f, hue.high);
-    return {{whole_sample<uint8_t>(steps > 255 ? lesser_of(h, 255.0f) : h),
-             whole_sample<uint8_t>(s), whole_sample<uint8_t>(hue.high)}};
+    return {{steps > 255 ? lesser_of(h, 255.0f) : h, s, hue.high}};
 }
 
 constexpr float kTiny = 1.1920929e-07f;  // FLT_EPSILON
@@ -84,13 +87,10 @@ CVCLI_FN float hls_turn(const Hue& hue) {
 }
 
 template <int steps>
-CVCLI_FN Pixel<uint8_t, 3> hls_of(const Hue& hue) {
+CVCLI_FN Pixel<float, 3> hls_of(const Hue& hue) {
     const float sum = hue.high + hue.low;
     const float room = greater_of(sum < 255.0f ? sum : 510.0f - sum, 1.0f);
-    const float s = whole_ratio(255.0f * hue.spread, room);
-    const float h = hls_turn<steps>(hue);
-    return {
-        {whole_sample<uint8_t>(h), whole_sample<uint8_t>(0.5f * sum), whole_sample<uint8_t>(s)}};
+    return {{hls_turn<steps>(hue), 0.5f * sum, whole_ratio(255.0f * hue.spread, room)}};
 }
 
 CVCLI_FN Pixel<float, 3> hls_of_floats(const Hue& hue) {
@@ -136,13 +136,7 @@ CVCLI_FN Pixel<float, 3> rgb_of_hls(float turn, float l, float s) {
     return rgb_of(turn, high, 2.0f * (high - l));
 }
 
-CVCLI_FN Pixel<uint8_t, 3> bytes_of(const Pixel<float, 3>& unit) {
-    Pixel<uint8_t, 3> out;
-    for (int c = 0; c < 3; ++c) out.v[c] = to_sample<uint8_t>(unit.v[c] * 255.0f);
-    return out;
-}
-
-CVCLI_FN Pixel<float, 3> floats_of(const Pixel<float, 3>& unit) {
+CVCLI_FN Pixel<float, 3> canonicals_of(const Pixel<float, 3>& unit) {
     Pixel<float, 3> out;
     for (int c = 0; c < 3; ++c) out.v[c] = canonical(unit.v[c]);
     return out;
@@ -150,8 +144,8 @@ CVCLI_FN Pixel<float, 3> floats_of(const Pixel<float, 3>& unit) {
 
 // A byte of hue in sixths of a turn; bytes past the last step go round.
 template <int steps>
-CVCLI_FN float sixths_of(uint8_t hue) {
-    const float sixths = to_float(hue) * (6.0f / float(steps));
+CVCLI_FN float sixths_of(float hue) {
+    const float sixths = hue * (6.0f / float(steps));
     return sixths >= 6.0f ? sixths - 6.0f : sixths;
 }
 
@@ -168,7 +162,15 @@ struct ToHue {
     }
     template <int C>
     CVCLI_FN Pixel<uint8_t, C> operator()(const Pixel<uint8_t, C>& in) const {
-        const Hue hue = hue_of(in.v[0], in.v[1], in.v[2]);
+        const Pixel<float, C> bytes = unrounded<uint8_t>(floats_of(in));
+        Pixel<uint8_t, C> out = in;
+        for (int c = 0; c < 3; ++c) out.v[c] = whole_sample<uint8_t>(bytes.v[c]);
+        return out;
+    }
+    static constexpr bool kRounds = true;
+    template <class T, int C>
+    CVCLI_FN Pixel<float, C> unrounded(const Pixel<float, C>& in) const {
+        const Hue hue = whole_hue(in.v[0], in.v[1], in.v[2]);
         return with_colors(in, solid == Solid::kHsv ? hsv_of<steps>(hue) : hls_of<steps>(hue));
     }
     template <int C>
@@ -191,15 +193,23 @@ struct FromHue {
     }
     template <int C>
     CVCLI_FN Pixel<uint8_t, C> operator()(const Pixel<uint8_t, C>& in) const {
-        const float turn = sixths_of<steps>(in.v[0]);
+        const Pixel<float, C> bytes = unrounded<uint8_t>(floats_of(in));
+        Pixel<uint8_t, C> out = in;
+        for (int c = 0; c < 3; ++c) out.v[c] = to_sample<uint8_t>(bytes.v[c]);
+        return out;
+    }
+    static constexpr bool kRounds = true;
+    template <class T, int C>
+    CVCLI_FN Pixel<float, C> unrounded(Pixel<float, C> v) const {
         const float scale = 1.0f / 255.0f;
-        return with_colors(
-            in, bytes_of(unit(turn, to_float(in.v[1]) * scale, to_float(in.v[2]) * scale)));
+        const auto colors = unit(sixths_of<steps>(v.v[0]), v.v[1] * scale, v.v[2] * scale);
+        for (int c = 0; c < 3; ++c) v.v[c] = colors.v[c] * 255.0f;
+        return v;
     }
     template <int C>
     CVCLI_FN Pixel<float, C> operator()(const Pixel<float, C>& in) const {
         const float turn = whole_turns_off(in.v[0] * (1.0f / 60.0f));
-        return with_colors(in, floats_of(unit(turn, in.v[1], in.v[2])));
+        return with_colors(in, canonicals_of(unit(turn, in.v[1], in.v[2])));
     }
 };
 

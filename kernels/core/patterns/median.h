@@ -1,6 +1,6 @@
 // The median of a square of samples around each, of any odd size; outside the image the edge goes
 // on. uint8 by a histogram a column of the window, kept up from row to row (Perreault and Hebert,
-// "Median filtering in constant time", 2007), other dtypes by finding the key digit by digit.
+// "Median filtering in constant time", 2007); other dtypes by the order of all samples of a tile.
 #pragma once
 
 #include "core/median_net.h"

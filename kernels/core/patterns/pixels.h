@@ -143,35 +143,88 @@ CVCLI_FN void map_part(const W& work, const Stage& stage, const Image& src, cons
     __syncwarp();
 }
 
-// A warp takes S pixels of a row.
 template <int S, class W>
-CVCLI_FN void pixels(const W& work, const Each<PixelsParams>&) {
+CVCLI_FN auto stage_of(const W& work, uint8_t* memory) {
     using Out = decltype(work.after(typename W::In{}));
-    using Room = Stage<S, typename W::Source, W::kPlanarIn, W::kMoved, Out, W::kPlanarOut>;
-    using Through = Straight<typename W::Source, Out>;
-    constexpr int bytes = larger(whole_chunks(Room::kBytes), int(sizeof(typename Through::Memory)));
-    __shared__ __align__(16) uint8_t memory[kBlockWarps][bytes];
-    uint8_t* const mine = memory[threadIdx.x / kWarp];
-    const Room stage = {mine};
-    for_each_tile(
-        work.args, kBlockWarps, work.args.dst, [&](int32_t index, int32_t tile_x, int32_t tile_y) {
-            const Image dst = work.dst(index);
-            const int32_t y = tile_y * kBlockWarps + static_cast<int32_t>(threadIdx.x) / kWarp;
-            const int32_t begin = tile_x * S;
-            if (y >= dst.height || begin >= dst.width) return;
-            const Image src = work.src(index);
-            const int32_t count = smaller(S, dst.width - begin);
-            int32_t done = 0;
-            if constexpr (!W::kMoved && !W::kPlanarIn && !W::kPlanarOut && Through::kFits) {
-                done = Through::part(work, *reinterpret_cast<typename Through::Memory*>(mine),
-                                     place_of<false, typename W::Source>(src, 0, y, begin),
-                                     place_of<false, Out>(dst, 0, y, begin), count);
-            }
-            __syncwarp();
-            if (done == count) return;
-            const RowPart part = row_part(work, index, y, begin + done, count - done);
-            map_part<W, Room, Out>(work, stage, src, dst, index, part);
-        });
+    return Stage<S, typename W::Source, W::kPlanarIn, W::kMoved, Out, W::kPlanarOut>{memory};
+}
+
+// `count` pixels of row y through a stage.
+template <int S, class W>
+CVCLI_FN void staged_part(const W& work, uint8_t* memory, int32_t index, int32_t y, int32_t begin,
+                          int32_t count) {
+    using Out = decltype(work.after(typename W::In{}));
+    const auto stage = stage_of<S>(work, memory);
+    const RowPart part = row_part(work, index, y, begin, count);
+    map_part<W, decltype(stage), Out>(work, stage, work.src(index), work.dst(index), index, part);
+}
+
+// The same, as far as it can through registers.
+template <int S, class Through, class W>
+CVCLI_FN void pixels_part(const W& work, uint8_t* memory, int32_t index, int32_t y, int32_t begin,
+                          int32_t count) {
+    int done = 0;
+    if constexpr (Through::kFits) {
+        using Out = decltype(work.after(typename W::In{}));
+        const Image src = work.src(index), dst = work.dst(index);
+        const auto span =
+            Through::row_span(place_of<false, typename W::Source>(src, 0, y, begin),
+                              place_of<W::kPlanarOut, Out>(dst, 0, y, begin), dst, count);
+        Through::run(work, memory, span, dst);
+        done = span.groups * Through::kPixels;
+        __syncwarp();
+        if (done == count) return;
+    }
+    staged_part<S>(work, memory, index, y, begin + done, count - done);
+}
+
+// A warp's parts of an image's rows.
+template <int S, class Through, class W>
+CVCLI_FN void pixels_image(const W& work, uint8_t* memory, int32_t index) {
+    const Image dst = work.dst(index);
+    const int32_t x = static_cast<int32_t>(blockIdx.x) * S, count = smaller(S, dst.width - x);
+    if (count <= 0) return;
+    int32_t y = static_cast<int32_t>(blockIdx.y * kBlockWarps + threadIdx.x / kWarp);
+#pragma unroll 1
+    for (; y < dst.height; y += gridDim.y * kBlockWarps) {
+        pixels_part<S, Through>(work, memory, index, y, x, count);
+    }
+}
+
+// Images that are not flat, where that is rare: a call, for inlined they would take registers from
+// those that are.
+template <int S, class Through, class W, class Before, class After>
+CVCLI_CALL void pixels_images(const MapArgs& args, Before before, After after, uint8_t* memory) {
+    const W work = {args, before, after};
+#pragma unroll 1
+    for (int32_t index = blockIdx.z; index < args.count; index += gridDim.z) {
+        if (Through::is_flat(work.src(index), work.dst(index))) continue;
+        pixels_image<S, Through>(work, memory, index);
+    }
+}
+
+// A warp takes S pixels of a row; or as many, R times, of an image that is one long row.
+template <int S, int R, class W>
+CVCLI_FN void pixels(const W& work, const Each<PixelsParams>&) {
+    using Through = Straight<W, S, R>;
+    using Room = decltype(stage_of<S>(work, nullptr));
+    constexpr int bytes = larger(whole_chunks(Room::kBytes), Through::kBytes);
+    __shared__ __align__(16) uint8_t rooms[kBlockWarps][bytes];
+    uint8_t* const memory = rooms[threadIdx.x / kWarp];
+    bool rest = false;
+#pragma unroll 1
+    for (int32_t index = blockIdx.z; index < work.args.count; index += gridDim.z) {
+        if constexpr (Through::kFits) {
+            const bool flat = Through::is_flat(work.src(index), work.dst(index));
+            if (flat) Through::flat(work, memory, index);
+            rest = rest || !flat;
+        } else {
+            pixels_image<S, Through>(work, memory, index);
+        }
+    }
+    if constexpr (Through::kFits) {
+        if (rest) pixels_images<S, Through, W>(work.args, work.before, work.after, memory);
+    }
 }
 
 #else

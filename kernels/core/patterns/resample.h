@@ -21,7 +21,7 @@ struct ResampleAxis {
                      // (where a side is doubled `words` and `reach` are the weights of even and
                      // odd results, a byte each, and `records` those of results near an edge)
     int32_t batch;   // source rows, in fours, that are in shared memory at once
-    int32_t halves;  // 8-bit: every two samples make one, each with a weight of a half
+    int32_t halves;  // every two samples make one, each with a weight of a half
 };
 
 struct ResampleParams {
