@@ -139,10 +139,10 @@ def kept_of_a_run(count: int) -> int:
 
 
 def test_of_each_image_only_some_bytes_are_kept():
-    kept_of_a_run(300)
-    few, many = map(kept_of_a_run, (500, 2500))
-    # Whole rows and jobs would be a thousand each; some of this is what the process does besides.
-    assert (many - few) / 2000 < 100
+    # Twice, as a table of the interpreter's own may grow in one of them.
+    few, many = (min(kept_of_a_run(count) for _ in range(2)) for count in (500, 2500))
+    # Whole rows and jobs would be a thousand each.
+    assert (many - few) / 2000 < 64
 
 
 def test_a_plan_takes_little_room_while_it_is_made():
