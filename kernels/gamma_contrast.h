@@ -26,7 +26,8 @@ struct GammaContrast {
 #if CVCLI_CUDA
         // Most floats don't need all the digits of their powers.
         float near;
-        if (top == 1.0f && gamma > 0.0f && gamma <= 16.0f && near_power(v, gamma, gain, near)) {
+        const bool plain = top == 1.0f && gain > 0.0f && gamma > 0.0f && gamma <= 16.0f;
+        if (plain && near_power(v, gamma, gain, near)) {
             return near;
         }
 #endif

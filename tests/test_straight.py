@@ -88,3 +88,15 @@ def test_powers_next_to_a_half_are_rounded_right(run):
     images = values.astype(np.float32).reshape(1, 96, 128, 1)
     wanted = (images.astype(np.float64) ** 2).astype(np.float32)
     np.testing.assert_array_equal(run("gamma-contrast --gamma 2", images), wanted)
+
+
+@pytest.mark.parametrize("gain, gamma", ((0, 10), (0, 2), (1e-38, 0.5), (3e38, 16), (40, 10)))
+def test_powers_of_any_gain_are_what_the_double_is(run, gain, gamma):
+    values = np.concatenate([np.geomspace(1e-44, 3e38, 12000), [0, -1, np.inf, 1, 0.5]])
+    images = np.resize(values, (1, 96, 128, 1)).astype(np.float32)
+    base = np.maximum(images.astype(np.float64), 0)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        wanted = (float(np.float32(gain)) * base ** float(np.float32(gamma))).astype(np.float32)
+    found = run(f"gamma-contrast --gamma {gamma} --gain {gain}", images)
+    assert np.array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_array_max_ulp(*(np.nan_to_num(x, nan=0.0) for x in (found, wanted)), 1)

@@ -353,3 +353,11 @@ def test_objects_say_what_they_are():
 def test_every_error_can_be_caught_by_one_name():
     with pytest.raises(api.CvcliError):
         api.parse_chain("flipp")
+
+
+def test_options_are_named_where_a_metavar_could_be_taken_for_the_name():
+    """As Typer 0.27 does: ``--device DEVICE`` would become ``--DEVICE``."""
+    for parameter in parameters():
+        option = parameter.annotation.__metadata__[0]
+        named = option.metavar and parameter.name.upper() == option.metavar.upper()
+        assert not named or option.param_decls, parameter.name

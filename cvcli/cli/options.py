@@ -80,6 +80,8 @@ class Wishes:
     format: Annotated[
         str | None,
         _option(
+            # Named, as Typer 0.27 takes a metavar that is the name for the option itself.
+            "--format",
             metavar="FORMAT",
             panel=_OUTPUTS,
             show_default="as the input",
@@ -130,6 +132,7 @@ class Wishes:
     device: Annotated[
         str,
         _option(
+            "--device",
             metavar="DEVICE",
             panel=_RUNNING,
             autocompletion=lambda: ["auto", "cpu", "cuda", "cuda:all"],

@@ -44,7 +44,7 @@ CVCLI_FN double near_exp2(double f) {
     return fused(sum, f, 0x1.000000000003dp+0);
 }
 
-// factor * x^y as a float, if it can be told: x is a float of any kind, 0 < y <= 16.
+// factor * x^y as a float, if it can be told: x is a float of any kind, 0 < y <= 16, factor > 0.
 CVCLI_FN bool near_power(float x, double y, double factor, float& result) {
     const uint32_t bits = bits_of(x);
     const int32_t exponent = static_cast<int32_t>(bits - 0x3f3504f3u) >> 23;
