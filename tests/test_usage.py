@@ -14,6 +14,7 @@ from test_metadata import run
 from within import cvcli
 
 import cvcli as api
+from cvcli.cli.options import parameters
 from cvcli.errors import CopyError, ParameterError, UsageError
 from cvcli.ops import load_chain
 
