@@ -361,4 +361,5 @@ def test_options_are_named_where_a_metavar_could_be_taken_for_the_name():
     for parameter in parameters():
         option = parameter.annotation.__metadata__[0]
         named = option.metavar and parameter.name.upper() == option.metavar.upper()
-        assert not named or option.param_decls, parameter.name
+        # Typer moves a name that is given alone from the default to the others.
+        assert not named or str(option.default).startswith("--"), parameter.name
