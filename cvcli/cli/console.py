@@ -149,7 +149,7 @@ class Screen:
     def _list(self, report: Report) -> None:
         rows = report.rows.settled(self._told)
         self._told += len(rows)
-        for row in rows:
+        for row in sorted(rows, key=lambda row: row.index):
             if row.index not in self._shown:
                 self._shown.add(row.index)
                 say(_line(row))
