@@ -225,7 +225,9 @@ def write_together(
             if stamp is not None:
                 _imprint(staged[-1], stamp)
         for temporary, (path, _) in zip(staged, files, strict=True):
-            identity = None if os.path.lexists(path) else identity_of(os.fspath(temporary))
+            # Of one file alone nothing can have to be taken away again.
+            known = len(staged) == 1 or os.path.lexists(path)
+            identity = None if known else identity_of(os.fspath(temporary))
             _place(temporary, path, overwrite)
             new.append((path, identity))
     except BaseException as error:
