@@ -233,7 +233,7 @@ def test_every_schedule_gives_the_same_frames():
     assert len(seen) == 1
 
 
-def test_a_hidden_default_picture_is_not_a_frame():
+def test_a_hidden_default_picture_is_not_a_frame(capfd):
     default, *rest = drawings()
     data = saved(default, "PNG", save_all=True, append_images=rest, default_image=True, duration=50)
     assert struct.unpack(">I", data[data.index(b"acTL") + 4 :][:4]) == (3,)
@@ -241,6 +241,10 @@ def test_a_hidden_default_picture_is_not_a_frame():
     run(*FLIP, "a.png", "b.png")
     wanted = [np.asarray(image.convert("RGBA")) for image in rest]
     assert_turned(frames("b.png")[0], wanted)
+    told = "the still image that is no part of the animation is dropped"
+    assert f"note: a.png: {told}" in capfd.readouterr().err
+    run(*FLIP, "a.png", "c.png", "--strict", code=1)
+    assert told in capfd.readouterr().err
 
 
 def test_the_pictures_of_a_multi_picture_jpeg():

@@ -16,7 +16,7 @@ from within import cvcli
 
 from cvcli import codecs
 
-NOTE = "holds PNG, but its suffix stands for JPEG, so that is written"
+NOTE = "holds PNG, but its suffix stands for JPEG"
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +37,7 @@ def test_the_output_is_what_its_name_says_with_a_note(capfd):
     Path("b.png").write_bytes(saved(Image.fromarray(noise((20, 30, 3), "uint8")), "JPEG"))
     run(*FLIP, "b.png", "out")
     said = capfd.readouterr().err
-    assert "b.png: holds JPEG, but its suffix stands for PNG, so that is written" in said
+    assert "b.png: holds JPEG, but its suffix stands for PNG" in said
     assert opened("out/b.png").format == "PNG"
 
 
@@ -109,3 +109,12 @@ def test_a_tar_is_no_other():
     done = cvcli(*FLIP, "-", "-", data=file.getvalue())
     assert f"a.jpg: {NOTE}" in done.stderr
     cvcli(*FLIP, "--strict", "-", "-", data=file.getvalue(), code=1)
+
+
+def test_a_file_of_several_pictures_is_not_replaced_by_one_of_them(capfd):
+    image = Image.fromarray(noise((20, 30, 3), "uint8"))
+    data = saved(image, "TIFF", save_all=True, append_images=[image])
+    Path("a.tif").write_bytes(data)
+    run("invert", "a.tif", "--in-place", "--frame", 1, code=2)
+    assert "--in-place and --frame: only one of them can be given" in capfd.readouterr().err
+    assert Path("a.tif").read_bytes() == data

@@ -305,3 +305,15 @@ def test_counting_agrees_with_reading(here):
             held = count
         assert count == held, name
     assert counted(["missing"]) == [1]
+
+
+def test_files_of_this_run_are_no_leftovers(capfd):
+    images = [Image.new("RGB", (9, 7), (n * 60, 0, 0)) for n in range(3)]
+    Path("in").mkdir()
+    images[0].save("in/a.gif", save_all=True, append_images=images[1:])
+    for number in (3, 4):
+        images[0].save(f"in/a-{number:03}.jpg")
+    for words in ((), ("--overwrite", "--fail-on", "warning")):
+        run("invert", "in", "out", "--format", "jpg", *words)
+        assert "longer run" not in capfd.readouterr().err
+    assert len(list(Path("out").iterdir())) == 5

@@ -128,7 +128,7 @@ class Album:
                 f"holds {held}, but its suffix stands for {format}",
                 tip="rename it to have it replaced, or name an OUTPUT",
             )
-        self.lose(f"holds {held}, but its suffix stands for {format}, so that is written")
+        self.lose(f"holds {held}, but its suffix stands for {format}")
 
     def _expect(self, count: int) -> None:
         """Settle how many of the file's pictures are wanted, by the outputs there are for them."""

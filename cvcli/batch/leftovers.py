@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from itertools import count, takewhile
+from itertools import chain, count, takewhile
 
-from cvcli.batch.plan import Job
+from cvcli.batch.plan import Job, Plan
 from cvcli.batch.storage import storage_of
 
 
-def left_over(job: Job) -> list[str]:
+def left_over(job: Job, plan: Plan | None) -> list[str]:
     """Return a sentence on the files that seem to go on with a job's outputs, if there are any.
 
-    They stay: that they came from an earlier run is likely, not certain.
+    They stay: that they came from an earlier run is likely, not certain. Those of the ``plan``
+    that is run are its own.
     """
     names = list(takewhile(lambda name: storage_of(name).exists(name), _following(job)))
+    if names and plan is not None:
+        jobs = ((plan.whole or plan).jobs, (plan.whole or plan).skipped)
+        own = {os.fspath(output) for job in chain(*jobs) for output in job.outputs}
+        names = [name for name in names if name not in own]
     if not names:
         return []
     span = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from cvcli.batch.files import Stamp, keep_backup, refuse_changed
 from cvcli.batch.leftovers import left_over
 from cvcli.batch.places import Place
-from cvcli.batch.plan import Job
+from cvcli.batch.plan import Job, Plan
 from cvcli.batch.storage import storage_of
 from cvcli.codecs import Parts
 from cvcli.errors import ImageError
@@ -25,6 +25,8 @@ class Sink:
 
     held = 0
     """Bytes that wait for an earlier image."""
+    plan: Plan | None = None
+    """What is run, once it is."""
 
     def started(self, job: Job) -> None:
         """Note a job, in the order that outputs are to have."""
@@ -78,7 +80,7 @@ class FileSink(Sink):
         self._write(pairs, kept)
 
     def doubts(self, job: Job) -> list[str]:
-        return left_over(job)
+        return left_over(job, self.plan)
 
     def _write(self, files: Sequence[tuple[Place, Parts]], stamp: Stamp | None) -> None:
         if files:
@@ -118,7 +120,7 @@ class CheckSink(Sink):
     """Writes nothing: an output must be there and show the same pixels."""
 
     def doubts(self, job: Job) -> list[str]:
-        return left_over(job)
+        return left_over(job, self.plan)
 
     def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         from cvcli.batch.compare import difference

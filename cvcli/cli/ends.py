@@ -87,6 +87,11 @@ def split(paths: list[str], wishes: Wishes, chain: Chain) -> tuple[list[Place], 
             tip=f"for example: cvcli {command} in/{' --in-place' if wishes.in_place else ' out/'}",
         )
     if wishes.in_place:
+        if wishes.frame is not None:
+            raise UsageError(
+                "--in-place and --frame: only one of them can be given",
+                tip="the other pictures would be lost; name an OUTPUT",
+            )
         _refuse_output(paths)
         return [place(path) for path in paths], None
     return [place(path) for path in paths[:-1]], place(paths[-1])

@@ -154,6 +154,9 @@ def library_errors(format: str, task: str) -> Iterator[None]:
         raise ImageError(f"can't {task} {format}: {error}", tip) from error
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
+        if isinstance(error, UnicodeDecodeError):
+            # It tells of the library's own message, whose memory was gone.
+            reason = "its decoder gave up"
         if task != "decode":
             raise ImageError(f"can't {task} {format}: {reason}") from error
         if _SHORT.search(reason):

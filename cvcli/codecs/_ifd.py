@@ -6,6 +6,7 @@ import struct
 from typing import NamedTuple
 
 ORIENTATION = 0x0112
+_WIDTH = 0x0100
 MPF_IMAGES = 0xB001
 
 _KINDS = {1: "B", 3: "H", 4: "I", 16: "Q"}
@@ -77,8 +78,11 @@ def links(block: bytes, form: Layout) -> tuple[tuple[int, ...], bool]:
     at = form.first
     while at and at not in seen:
         try:
-            _, after = directory(block, form, at)
+            tags, after = directory(block, form, at)
         except struct.error:
+            break
+        if seen and _WIDTH not in tags:
+            # A broken link leads anywhere, and what it finds there is no directory.
             break
         seen[at] = None
         at = after

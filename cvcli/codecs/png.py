@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from cvcli.codecs import _chunks as _extras
@@ -149,8 +150,13 @@ def refusal(spec: ImageSpec, format: str) -> str | None:
 
 def metadata(data: bytes) -> Metadata:
     wanted = _extras.KINDS | _extras.COLOUR.keys()
-    found = (chunk for chunk in _chunks(data) if chunk.kind in wanted)
-    return _extras.read((chunk.kind, chunk.body(data)) for chunk in found)
+    chunks = list(_chunks(data))
+    kinds = [chunk.kind for chunk in chunks]
+    found = _extras.read((c.kind, c.body(data)) for c in chunks if c.kind in wanted)
+    if b"acTL" in kinds and b"IDAT" in kinds[: (*kinds, b"fcTL").index(b"fcTL")]:
+        lost = "the still image that is no part of the animation is dropped"
+        return replace(found, cut=(*found.cut, lost))
+    return found
 
 
 def carried(metadata: Metadata, format: str) -> Metadata:
