@@ -363,7 +363,7 @@ def _run(
     tick: Callable[[Report], None],
     ends: Ends,
 ) -> None:
-    ends.sink.plan = plan
+    ends.sink.begin(plan)
     if isinstance(ends.sink, FileSink):
         for folder in folders_of(plan.jobs):
             storage_of(folder).remove_stale(folder)

@@ -10,7 +10,7 @@ from itertools import compress
 from pathlib import Path
 
 from cvcli.batch.files import Stamp, keep_backup, refuse_changed
-from cvcli.batch.leftovers import left_over
+from cvcli.batch.leftovers import Leftovers
 from cvcli.batch.places import Place
 from cvcli.batch.plan import Job, Plan
 from cvcli.batch.storage import storage_of
@@ -25,8 +25,7 @@ class Sink:
 
     held = 0
     """Bytes that wait for an earlier image."""
-    plan: Plan | None = None
-    """What is run, once it is."""
+    _leftovers: Leftovers | None = None
 
     def started(self, job: Job) -> None:
         """Note a job, in the order that outputs are to have."""
@@ -34,6 +33,10 @@ class Sink:
     def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         """Take a file for each output of a job, for now; `ImageError` if they can't be kept."""
         raise NotImplementedError
+
+    def begin(self, plan: Plan) -> None:
+        """Note what is run."""
+        self._leftovers = Leftovers(plan)
 
     def doubts(self, job: Job) -> list[str]:
         """Return what is odd about the place that a job's files are to go to."""
@@ -80,7 +83,7 @@ class FileSink(Sink):
         self._write(pairs, kept)
 
     def doubts(self, job: Job) -> list[str]:
-        return left_over(job, self.plan)
+        return self._leftovers.told(job) if self._leftovers else []
 
     def _write(self, files: Sequence[tuple[Place, Parts]], stamp: Stamp | None) -> None:
         if files:
@@ -120,7 +123,7 @@ class CheckSink(Sink):
     """Writes nothing: an output must be there and show the same pixels."""
 
     def doubts(self, job: Job) -> list[str]:
-        return left_over(job, self.plan)
+        return self._leftovers.told(job) if self._leftovers else []
 
     def put(self, job: Job, files: Sequence[Parts], stamp: Stamp | None) -> None:
         from cvcli.batch.compare import difference

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cvcli.codecs._chunks import chunk
+from cvcli.codecs._png_native import SIGNATURE
 from cvcli.errors import ImageError
 
 if TYPE_CHECKING:
     from cvcli.codecs._base import Pixels
 
-_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 # First row and column of each pass, and how far apart they are.
 _PASSES = (
     *((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4)),
@@ -60,7 +60,7 @@ def passes(head: bytes, between: bytes, body: bytes, out: Pixels) -> Iterator[tu
         at += nbytes
         size = struct.pack(">II", columns, lines)
         yield (
-            _SIGNATURE
+            SIGNATURE
             + chunk(b"IHDR", size + head[8:12] + b"\0")
             + between
             + chunk(b"IDAT", part)

@@ -10,8 +10,7 @@ import struct
 from collections.abc import Iterator
 
 from cvcli.codecs import _chunks, _gif, _ifd, _riff
-
-_PNG = b"\x89PNG\r\n\x1a\n"
+from cvcli.codecs._png_native import SIGNATURE
 
 
 def held(data: bytes, format: str) -> int | None:
@@ -57,7 +56,7 @@ def _webp(data: bytes, count: int) -> bytes:
 
 def _png_chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Name and all bytes of the chunks that are there; a wrong check sum stays a wrong one."""
-    at = len(_PNG)
+    at = len(SIGNATURE)
     while at + 12 <= len(data):
         size, kind = struct.unpack_from(">I4s", data, at)
         if at + 12 + size <= len(data):
@@ -75,7 +74,7 @@ def _apng(data: bytes, count: int) -> bytes:
         parts.append(_chunks.chunk(kind, struct.pack(">I", count) + part[12:16]) if known else part)
     if begun < count:
         return data
-    return _PNG + b"".join(parts) + _chunks.chunk(b"IEND", b"")
+    return SIGNATURE + b"".join(parts) + _chunks.chunk(b"IEND", b"")
 
 
 def _tiff(data: bytes, count: int) -> bytes:
