@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 Parts = tuple[bytes | memoryview, ...]
 """A file in parts, one behind the other; large ones are not joined, which would copy them."""
+
+# What it has to say of a file becomes an error here; where nobody listens, Python would print it.
+logging.getLogger("imagecodecs").addHandler(logging.NullHandler())
 
 _SHORT = re.compile(
     r"truncated|too small|end of (stream|file)|premature|not enough image|got \d+ bytes, exp", re.I

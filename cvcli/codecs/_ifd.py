@@ -6,7 +6,8 @@ import struct
 from typing import NamedTuple
 
 ORIENTATION = 0x0112
-_WIDTH = 0x0100
+_SIDES = {0x0100, 0x0101}
+_LAST_KIND = 18
 MPF_IMAGES = 0xB001
 
 _KINDS = {1: "B", 3: "H", 4: "I", 16: "Q"}
@@ -81,12 +82,24 @@ def links(block: bytes, form: Layout) -> tuple[tuple[int, ...], bool]:
             tags, after = directory(block, form, at)
         except struct.error:
             break
-        if seen and _WIDTH not in tags:
-            # A broken link leads anywhere, and what it finds there is no directory.
+        if seen and not (tags.keys() >= _SIDES and _is_directory(block, form, at)):
+            # A broken link leads anywhere, and what it finds there is no page.
             break
         seen[at] = None
         at = after
     return tuple(seen) or (form.first,), bool(seen) and at != 0 and at not in seen
+
+
+def _is_directory(block: bytes, form: Layout, at: int) -> bool:
+    """Whether all entries are of a type that there is: elsewhere they hardly are."""
+    count_code, entry = ("Q", 20) if form.big else ("H", 12)
+    (count,) = struct.unpack_from(form.order + count_code, block, at)
+    at += struct.calcsize("=" + count_code)
+    kinds = (
+        struct.unpack_from(form.order + "H", block, where + 2)[0]
+        for where in range(at, at + count * entry, entry)
+    )
+    return all(1 <= kind <= _LAST_KIND for kind in kinds)
 
 
 def unlinked(block: bytes, form: Layout, at: int) -> bytes:

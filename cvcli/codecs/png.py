@@ -7,13 +7,12 @@ a tRNS chunk of any kind becomes an alpha channel, which is what a viewer shows.
 from __future__ import annotations
 
 import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from cvcli.codecs import _adam7, _ifd, _palette, _png_native
 from cvcli.codecs import _chunks as _extras
+from cvcli.codecs import _ifd, _palette, _png_native
 from cvcli.codecs._base import Header, Saving, borrowed, dtype_refusal, pixel_packed
 from cvcli.codecs._metadata import Metadata
 from cvcli.codecs._metadata import carried as carried_fields
@@ -132,29 +131,7 @@ def decode(data: bytes, header: Header, out: Pixels) -> None:
     _refuse_cut(chunks)
     if header.mode in _OURS and _png_native.decode(data, chunks, out):
         return
-    if _adam7.is_interlaced(chunks[0].body(data)):
-        _decode_passes(data, chunks, header, out)
-        return
     imagecodecs.png_decode(_without_extras(data, chunks, header), out=borrowed(out))
-
-
-def _decode_passes(data: bytes, chunks: list[_Chunk], header: Header, out: Pixels) -> None:
-    import imagecodecs
-    import numpy as np
-
-    bare = _without_extras(data, chunks, header)
-    kept = list(_chunks(bare))
-    sums = (zlib.crc32(bare[c.start - 4 : c.end]).to_bytes(4, "big") for c in kept)
-    if any(bare[c.end : c.end + 4] != found for c, found in zip(kept, sums, strict=True)):
-        raise ImageError("corrupt PNG data: a check sum is wrong")
-    between = b"".join(
-        bare[c.start - 8 : c.end + 4] for c in kept if c.kind not in (b"IHDR", b"IDAT", b"IEND")
-    )
-    body = b"".join(c.body(bare) for c in kept if c.kind == b"IDAT")
-    for file, pixels in _adam7.passes(kept[0].body(bare), between, body, out):
-        part = np.empty(pixels.shape, pixels.dtype)
-        imagecodecs.png_decode(file, out=borrowed(part))
-        pixels[...] = part
 
 
 def _without_extras(data: bytes, chunks: list[_Chunk], header: Header) -> bytes:
